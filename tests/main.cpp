@@ -9,6 +9,6 @@ int main(int argc, char** argv) { return Catch::Session().run(argc, argv); }
 #endif
 
 namespace {
-// With schedules that earlier commands have stored, the result of a test would depend on other tests.
+// Turns off the cache of schedules. Otherwise, schedules that earlier tests have stored could change a test's result.
 [[maybe_unused]] const int kWithoutCache = setenv("CAIRN_CACHE", "/dev/null", 1);
 }  // namespace

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import unittest
 
-SYSTEM_PYTHON = "/usr/bin/python3"  # Debian's package of selenium is for this Python
+SYSTEM_PYTHON = "/usr/bin/python3"  # the Python for which Debian packages selenium
 
 WIDE, NARROW = (1280, 900), (400, 800)
 MODEL = ["resnet18", "--batch", "2", "--image", "32"]
@@ -98,7 +98,7 @@ class Page:
         return tuple(float(value) for value in self("const r = document.getElementById('range').dataset; return [r.from, r.to]"))
 
     def box(self, chart):
-        """Scrolls to a chart, and returns where its plotting area is in the window, in pixels."""
+        """Scrolls to a chart, and returns the position and size of its plotting area in the window, in pixels."""
         self(f"document.getElementById('{chart}').scrollIntoView({{block: 'center'}})")
         self.settle()
         return self(f"const b = document.querySelector('#{chart} .u-over').getBoundingClientRect();"
@@ -151,7 +151,7 @@ class Page:
         self.settle()
 
     def inked(self, chart):
-        """Returns the number of different colours in the chart's canvas."""
+        """Returns the number of different colours in the chart's canvas, which shows whether anything is drawn."""
         return self(f"""
             const canvas = document.querySelector('#{chart} canvas');
             const {{data}} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
@@ -161,7 +161,7 @@ class Page:
         return [entry["message"] for entry in self.browser.get_log("browser")]
 
     def requests(self):
-        """Returns the addresses that the page has requested, except its own."""
+        """Returns the addresses that the page has requested, without the address of the page itself."""
         asked = []
         for entry in self.browser.get_log("performance"):
             message = json.loads(entry["message"])["message"]
@@ -189,7 +189,7 @@ class Reports(unittest.TestCase):
     def charts(self, page):
         return [chart.get_attribute("id") for chart in page.find_all(".chart") if chart.is_displayed()]
 
-    # --- every page ---
+    # The following tests look at every page.
 
     def test_every_page_is_drawn_in_both_schemes_without_a_word_or_a_request(self):
         for name in NAMES:
@@ -217,7 +217,8 @@ class Reports(unittest.TestCase):
                     self.assertGreater(page(f"return document.querySelector('#{chart} .u-over').clientWidth"), 240)
 
     def test_every_axis_has_a_name_and_memory_its_unit(self):
-        # The chart library uPlot draws the labels of axes into a canvas. So the test records the texts that are drawn.
+        # The chart library uPlot draws the names of axes into a canvas, where they cannot be read. So the test replaces
+        # the drawing function by one that records the texts.
         for name in NAMES:
             with self.subTest(name=name):
                 labels = self.page(name)("""
@@ -233,7 +234,7 @@ class Reports(unittest.TestCase):
                 self.assertTrue(any(label.startswith("memory (") for label in labels), labels)
                 self.assertTrue(any(label.startswith("cost so far") or label in ("step", "time") for label in labels), labels)
 
-    # --- the time axis ---
+    # The following tests are about the time axis.
 
     def test_hover_shows_the_step_its_op_and_the_live_tensors(self):
         data = self.data("solve")
@@ -269,7 +270,7 @@ class Reports(unittest.TestCase):
         self.assertGreater(zoomed[0], whole[0])
         self.assertLess(zoomed[1], whole[1])
         self.assertIn("Showing steps", page.text("#range"))
-        page.drag("memory", 0.3, 0.6, modifiers=8)  # Shift
+        page.drag("memory", 0.3, 0.6, modifiers=8)  # 8 stands for the Shift key
         panned = page.range()
         self.assertAlmostEqual(panned[1] - panned[0], zoomed[1] - zoomed[0], delta=1e-6 * whole[1])
         self.assertLess(panned[0], zoomed[0])
@@ -286,7 +287,7 @@ class Reports(unittest.TestCase):
         self.assertLess(page.range()[1] - page.range()[0], drawn[1] - drawn[0])
         page.press("memory", "0")
         self.assertEqual(page.range(), whole)
-        # If the whole range is shown already, the wheel does not zoom out any further, and scrolls the window.
+        # The whole range is shown already. So the wheel cannot zoom out any further, and scrolls the window instead.
         page.wheel("memory", 0.5, 300)
         self.assertEqual(page.range(), whole)
 
@@ -327,7 +328,7 @@ class Reports(unittest.TestCase):
         page.pick("#reset")
         self.assertEqual(page.range(), (0, max(track["length"] for track in data["tracks"])))
 
-    # --- tensors ---
+    # The following tests are about tensors.
 
     def test_search_finds_a_tensor_and_tells_its_producer_readers_and_recomputations(self):
         data = self.data("solve")
@@ -351,13 +352,13 @@ class Reports(unittest.TestCase):
         for reader in readers:
             self.assertIn(reader, page.text("#readers"))
 
-        # A click on the recomputation shows its step, even if the zoomed range does not contain this step.
+        # A click on the recomputation shows its step, although the zoomed range does not contain the step.
         first = track["lives"]["first"][lives[1]]
         page.drag("memory", 0.02, 0.1)
         before = page.range()
         page.pick(f"#lives [data-step='{first}']")
-        # The page shows the step under the mouse rather than the chosen one. So the mouse is moved away from the
-        # charts, which a busy browser may notice late.
+        # If the mouse is over a chart, the page shows the step under it and not the chosen step. So the test moves the
+        # mouse away from the charts, and repeats it because a busy browser may notice the move late.
         for _ in range(200):
             page.mouse("mouseMoved", 2, 2)
             page.settle()
@@ -410,7 +411,7 @@ class Reports(unittest.TestCase):
         page.pick(f"#recomputed [data-step='{item['step']}']")
         self.assertEqual(int(page.find("#step-card").get_attribute("data-step")), item["step"])
 
-    # --- other pictures ---
+    # The following tests are about pictures without a time axis.
 
     def test_a_point_of_the_curve_opens_its_schedule(self):
         data = self.data("pareto")
@@ -419,7 +420,7 @@ class Reports(unittest.TestCase):
         found = min((point for point in data["tradeoff"]["found"] if not point["marked"]), key=lambda point: point["bytes"])
         other = next(point["track"] for point in data["tradeoff"]["found"] if point["bytes"] == found["bytes"])
         box = page.box("tradeoff")
-        # Finds the point as a user does: moves the mouse over the chart until the cursor becomes a pointing hand.
+        # Finds the point in the way of a user: moves the mouse over the chart until the cursor becomes a pointing hand.
         for across in range(0, int(box["width"]), 4):
             for down in range(2, int(box["height"]), 12):
                 if page("""
@@ -456,7 +457,7 @@ class Reports(unittest.TestCase):
         self.assertEqual(page.complaints(), [])
 
 
-# Returns the elements with text that lie outside of the window, or that are narrower than their text.
+# This script returns the elements with text that lie outside of the window, or that are narrower than their text.
 OUTSIDE = """
 const bad = [];
 for (const e of document.querySelectorAll('main *')) {
@@ -470,7 +471,7 @@ for (const e of document.querySelectorAll('main *')) {
 }
 return bad;"""
 
-# Returns the pairs of elements with text that overlap.
+# This script returns the pairs of elements with text that overlap each other.
 OVERLAPS = """
 const boxes = [];
 for (const e of document.querySelectorAll('main *')) {

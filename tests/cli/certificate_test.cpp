@@ -1,4 +1,5 @@
-// Tests `solve --certificate`. tests/reference/certificate_test.py tests what the certificates prove.
+// Tests that `solve --certificate` writes a file which agrees with the bound that `solve` prints.
+// tests/reference/certificate_test.py tests whether such a file proves the bound.
 #include "cairn/core/formats/files.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cli/command.h"

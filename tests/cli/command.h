@@ -24,7 +24,7 @@
 #include "cairn/tests/support/folder.h"
 #include "cairn/tests/support/json.h"
 
-/// Helpers of the tests of the command `cairn`. They run it as a child process and check what it prints.
+/// These helpers run the command `cairn` as a child process and check what it prints.
 namespace cairn::tests {
 
 using Json = nlohmann::json;
@@ -50,10 +50,11 @@ struct Outcome {
   Json json() const { return Json::parse(out); }
 };
 
-/// A child process, by default `cairn`. Its output is captured in files of a temporary folder.
+/// Runs a program, by default `cairn`, as a child process. The output of the process is captured in files of a
+/// temporary folder.
 class Child {
  public:
-  /// Starts the process. Its stdout goes to the file `stdout_path`, or, if that is empty, into the result of wait().
+  /// Starts `program`. Its stdout goes to the file `stdout_path`. If `stdout_path` is empty, wait() returns the stdout.
   explicit Child(const Words& arguments, const std::string& stdout_path = "",
                  const std::string& program = CAIRN_BINARY_DIR "/bin/cairn") {
     Words words = Words{program} + arguments;
@@ -66,7 +67,7 @@ class Child {
     if (pid_ == 0) {
       const int out_fd = open(out.c_str(), O_WRONLY | O_CREAT, 0600);
       const int err_fd = open(err.c_str(), O_WRONLY | O_CREAT, 0600);
-      setenv("CUDA_VISIBLE_DEVICES", "-1", 1);  // makes machines with and without a GPU behave alike
+      setenv("CUDA_VISIBLE_DEVICES", "-1", 1);  // makes machines with a GPU behave like machines without one
       dup2(out_fd, STDOUT_FILENO);
       dup2(err_fd, STDERR_FILENO);
       execv(argv[0], argv.data());
@@ -74,7 +75,7 @@ class Child {
     }
   }
 
-  /// Waits until the child has a handler for SIGINT, or has ended.
+  /// Waits until the child process has installed a handler for SIGINT or has ended.
   void wait_for_interrupt_handler() const {
     while (!handles(SIGINT) && alive()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
@@ -114,7 +115,7 @@ class Child {
 
 inline Outcome run_command(const Words& arguments) { return Child(arguments).wait(); }
 
-/// Runs the command, sends it a signal while it searches, and checks that it then ends with exit code 130.
+/// Runs the command, sends it `signal` while it searches for a schedule, and checks that it then exits with code 130.
 inline Outcome interrupted(const Words& words, int signal = SIGINT) {
   Child child(words);
   child.wait_for_search();
@@ -125,7 +126,8 @@ inline Outcome interrupted(const Words& words, int signal = SIGINT) {
   return outcome;
 }
 
-/// Sets an environment variable. The destructor restores the old value, or removes the variable if there was none.
+/// Sets an environment variable. The destructor restores the previous value, or removes the variable if it was not set
+/// before.
 class Environment {
  public:
   Environment(std::string name, const std::string& value) : name_(std::move(name)) {
@@ -151,16 +153,17 @@ inline std::string diamond_graph() {
     {"name":"d","size":10,"cost":4,"inputs":[2,0],"keep":true}]})";
 }
 
-/// A temporary folder with a file of diamond_graph(): `const auto [folder, graph] = Diamond{};`.
+/// A temporary folder that holds the graph of diamond_graph() as the file g.json. To use it, write `const auto [folder,
+/// graph] = Diamond{};`.
 struct Diamond {
   Folder folder;
   std::string graph = folder.write("g.json", diamond_graph());
 };
 
-/// Returns a graph whose input order has at most 400 bytes in memory at once, but no plan below 500 bytes. In 400
-/// bytes, a and c would have to replace z, and b and d would have to replace y. Later, e needs the bytes of a and b in
-/// one piece, and w those of c and d, but only one of these pairs can be neighbours. Another order of the steps has a
-/// plan of 400 bytes.
+/// Returns a graph whose input order has a peak of 400 bytes, but no memory plan below 500 bytes. In 400 bytes, a and c
+/// would have to share the old addresses of z, and b and d those of y. Later, e needs the addresses of a and b in one
+/// piece, and w needs those of c and d in one piece. But a cannot lie beside b while c lies beside d. Another order of
+/// the steps has a plan of 400 bytes.
 inline std::string fragmenting_graph() {
   core::GraphBuilder builder("gaps");
   const auto add = [&](const char* name, std::int64_t size, const std::vector<core::NodeId>& inputs = {}) {
@@ -181,7 +184,8 @@ inline std::string fragmenting_graph() {
   return core::graph_to_json(builder.build());
 }
 
-/// Arguments for a model. Its training step has a peak of 20,484 bytes in the input order, and a least peak of 12,288.
+/// Arguments that select a small model. A training step of the model has a peak of 20,484 bytes in the input order. The
+/// least peak of all schedules is 12,288 bytes.
 inline const Words kFfn = {"ffn", "--layers", "4",  "--batch",   "64", "--width",
                            "16",  "--inputs", "16", "--outputs", "8"};
 
@@ -200,7 +204,8 @@ inline Json run_json(const Words& words, int code = 0) {
   return outcome.json();
 }
 
-/// Returns whether `text` is an error message: a first line of at most 160 columns, then only indented lines of advice.
+/// Returns whether `text` is a well-formed error message: a first line of at most 160 columns, and after it only
+/// indented lines of advice.
 inline bool is_error(const std::string& text) {
   std::istringstream lines(text);
   std::string line;
@@ -212,7 +217,8 @@ inline bool is_error(const std::string& text) {
   return true;
 }
 
-/// Checks that a command has failed with this exit code, nothing on stdout, and all fragments in its error message.
+/// Checks that a command has exited with `code`, has printed nothing on stdout, and has printed an error message that
+/// contains all `fragments`.
 inline void check_error(const Outcome& outcome, int code, const Words& fragments) {
   INFO(outcome.err);
   CHECK(outcome.code == code);

@@ -255,7 +255,7 @@ TEST_CASE("run gives the same bits within the budget, for every tiny model") {
   const Folder folder;
   for (const auto& model : kTinyModels) {
     INFO(model.front());
-    // The peak of so small a ResNet-18 is the memory that one convolution needs, which no schedule can lower.
+    // The peak of such a small ResNet-18 is the memory that a single convolution needs. No schedule can lower it.
     const std::string budget = model.front() == "resnet18" ? "100%" : "80%";
     const Json json = run_json(Words{"run"} + model +
                                Words{"--budget", budget, "--alignment", "16", "--time-limit", "4s", "--trace",

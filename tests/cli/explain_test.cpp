@@ -1,4 +1,5 @@
-// Tests how info, solve and run explain the peak and what recomputation saves, and tests the traces that they write.
+// Tests how info, solve and run explain the peak and the savings of recomputation. Also tests the trace files that
+// solve and run write.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -13,7 +14,7 @@ namespace {
 
 const Words kModel = {"ffn", "--layers", "6", "--batch", "64", "--width", "32", "--inputs", "16", "--outputs", "8"};
 
-/// Checks that the bytes of all kinds, those of all layers, and those of all tensors add up to the peak.
+/// Checks three ways to split a peak: the bytes by kind of tensor, by layer, and by tensor must each add up to `bytes`.
 void check_peak(const Json& peak, std::int64_t bytes) {
   CHECK(peak["bytes"] == bytes);
   for (const char* key : {"by_kind", "by_layer", "tensors"}) {
@@ -77,9 +78,9 @@ TEST_CASE("info says what the baseline's peak is made of") {
   CHECK_FALSE(contains(brief.out, "\nby layer "));
   CHECK(all.out.starts_with(brief.out.substr(0, brief.out.find("least budget"))));
   check_says(all.out, {"\nby layer ", "\nlargest at the baseline's peak "});
-  CHECK(contains(all.out, " steps\n"));  // for how many steps a tensor is idle
+  CHECK(contains(all.out, " steps\n"));  // a column says for how many steps a tensor is idle
 
-  // With a budget, info also explains the peak of the cheapest schedule that it knows within the budget.
+  // With a budget, info also explains the peak of the cheapest schedule within the budget that info has found.
   const Json budgeted = run_json(words + Words{"--budget", "60%"});
   check_peak(budgeted["peak"]["baseline"], budgeted["baseline_peak_bytes"]);
   const std::int64_t bytes = budgeted["peak"]["schedule"]["bytes"];

@@ -1,4 +1,5 @@
-// Tests how the command treats its input: standard input and output, compressed files, numbers, and requests for help.
+// Tests how the command reads its input (standard input, compressed files, numbers), how it writes to standard output,
+// and how it answers requests for help.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -22,7 +23,7 @@
 namespace cairn::tests::input_test {
 namespace {
 
-/// Runs a line of shell in which $CAIRN is the path of the command.
+/// Runs a line of shell code, in which $CAIRN is the path of the command.
 Outcome run_shell(const std::string& line) {
   setenv("CAIRN", CAIRN_BINARY_DIR "/bin/cairn", 1);
   return Child({"-c", line}, "", "/bin/sh").wait();
@@ -55,11 +56,11 @@ TEST_CASE("a dash is standard input for every file that is read") {
     CHECK(outcome.err.empty());
     CHECK_FALSE(outcome.out.empty());
   }
-  // Input without a name is called stdin, in messages and in results.
+  // A graph from standard input that has no name of its own is called stdin, in messages and in results.
   CHECK(run_shell("$CAIRN info - -t 1 --json </dev/null").json()["error"] == "stdin: is empty");
   const std::string nameless = replaced(diamond_graph(), R"("name":"tiny",)", "");
   CHECK(run_shell("$CAIRN info - -t 1 --json <" + folder.write("n.json", nameless)).json()["graph"] == "stdin");
-  // A file whose name is a dash can be given by a path.
+  // A file whose name is a single dash can be given by a path, as in `./-`.
   CHECK(run_shell("cd " + (folder / "") + " && cp g.json ./- && $CAIRN info ./- -t 1").code == 0);
 
   check_error(run_shell("$CAIRN plan - - <" + graph), 2, {"GRAPH and SCHEDULE both are -", "standard input"});
@@ -162,7 +163,7 @@ TEST_CASE("what has no end or cannot be read is one line") {
     REQUIRE(::chmod(graph.c_str(), 0) == 0);
     check_error({"info", graph}, 2, {"g.json: cannot be opened: Permission denied"});
   }
-  // If nobody writes to a pipe, the command waits until the time limit or Ctrl-C.
+  // While nobody has opened the other end of a pipe, the command waits for it until the time limit or Ctrl-C.
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
   for (const Words& words : {Words{"solve", pipe},
                              {"info", pipe},
@@ -172,7 +173,7 @@ TEST_CASE("what has no end or cannot be read is one line") {
     check_error(words + Words{"--time-limit", "0.2s"}, 4, {"pipe: not read within the time limit; raise it"});
   }
   Child waiting({"info", pipe});
-  // Before the child executes `cairn`, it still has the signal handlers of the test.
+  // The child process is a fork of the test. Until it executes `cairn`, it still has the signal handlers of the test.
   const std::string program = "/proc/" + std::to_string(waiting.pid()) + "/exe";
   while (std::filesystem::read_symlink(program).filename() != "cairn")
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -242,7 +243,7 @@ TEST_CASE("control characters of names reach no terminal") {
   const std::string page = read_text(folder / "r.html");
   CHECK_FALSE(contains(page, "\x1b"));
   CHECK_FALSE(contains(page, "\u202e"));
-  // The title contains escapes. Names in the page's data are escaped later, by the page's script.
+  // The title of the page shows control characters as escapes. The page's script escapes the names in the page's data.
   CHECK(contains(page, R"(<title>\x1b[2Jg\u202e\n)"));
 }
 
@@ -264,7 +265,8 @@ TEST_CASE("numbers of options are refused as they were typed") {
   check_error({"generate", "three-partition", "--numbers", "1,x"}, 2, {"--numbers x is not a whole number"});
   check_error({"plan", graph, "s.json", "--alignment", large}, 2, {"--alignment " + large});
 
-  // Every option that takes a whole number, as listed by --help, refuses one that is too large.
+  // Finds in the text of --help every option that takes a whole number, and checks that the option refuses the number
+  // `large`.
   for (const std::string command :
        {"info", "solve", "run", "pareto", "model", "plan", "measure", "simulate", "generate"}) {
     const std::string help = run_command({command, "--help"}).out;
@@ -333,7 +335,7 @@ TEST_CASE("options have one spelling, and the old one is read but not listed") {
 
 namespace {
 
-/// Runs the command on a new pseudoterminal.
+/// Runs the command on a new pseudoterminal of the given width, so that the command prints its progress line.
 class Terminal {
  public:
   Terminal(const Words& words, unsigned short columns) {
@@ -369,7 +371,8 @@ class Terminal {
     const winsize size{24, columns, 0, 0};
     REQUIRE(ioctl(master_, TIOCSWINSZ, &size) == 0);
   }
-  /// Reads until the command has written `count` more lines of progress, and returns them. Gives up after a minute.
+  /// Reads until the command has written `count` more lines of progress, and returns these lines. Gives up after a
+  /// minute.
   std::vector<std::string> progress(std::size_t count) {
     std::string text;
     std::vector<std::string> lines;

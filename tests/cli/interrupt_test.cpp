@@ -6,8 +6,8 @@
 namespace cairn::tests::interrupt_test {
 namespace {
 
-/// Returns a graph of 200 layers, in which each node reads two nodes of the layer before. The graph is so large that no
-/// solver ends before the test interrupts it. Sizes are multiples of `unit` bytes.
+/// Returns a graph of 200 layers with 100 nodes each. Each node reads two nodes of the layer before. The graph is so
+/// large that no solver finishes before the test interrupts it. All sizes are multiples of `unit` bytes.
 core::Graph large_graph(std::int64_t unit = 1) {
   constexpr core::NodeId kNodes = 20000, kLayer = 100;
   core::GraphBuilder builder("large");
@@ -44,7 +44,7 @@ TEST_CASE("Ctrl-C in a long solve keeps the best schedule and exits with 130") {
 TEST_CASE("an interrupted search for the least budget still says that no schedule fits") {
   const Folder folder;
   const std::string path = folder.write("large.json", core::graph_to_json(large_graph())), output = folder / "s.json";
-  // The largest node alone has more bytes than the budget.
+  // The largest node alone needs more than the budget of 20 bytes, so no schedule fits.
   const Outcome outcome = interrupted({"solve", path, "-b", "20", "--time-limit", "10m", "-o", output, "--json"});
   const auto json = outcome.json();
   CHECK(json["status"] == "infeasible");

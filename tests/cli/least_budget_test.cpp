@@ -1,5 +1,5 @@
-// Tests what info, solve and run say if a budget is too tight: the lower bound with its reason, and the least budget
-// known to suffice, with the solver that meets it.
+// Tests what info, solve and run print if a budget is too tight: the lower bound with its reason, and the least budget
+// known to suffice, with the solver that meets this budget.
 #include "cairn/core/formats/files.h"
 #include "cairn/core/profile.h"
 #include "cairn/solvers/registry.h"
@@ -10,8 +10,8 @@
 namespace cairn::tests::least_budget_test {
 namespace {
 
-/// Writes the model kFfn to a file and returns its path. Solver moccasin keeps the input order in every stage and runs
-/// a node at most twice. The least peak of such schedules is 16,384 bytes.
+/// Writes the model kFfn to a file and returns the file's path. Solver moccasin considers only schedules that keep the
+/// input order in every stage and run a node at most twice. The least peak of these schedules is 16,384 bytes.
 std::string write_ffn(const Folder& folder) {
   run_json(Words{"model"} + kFfn + Words{"-o", folder / "ffn.json"});
   return folder / "ffn.json";
@@ -38,7 +38,7 @@ TEST_CASE("the reason of the lower bound adds up to it if a node works in place"
   check_says(table, {"\nlower bound         17 bytes\n",
                      "'b' needs its input 'a' (10 B), its 2 outputs (11 B) and scratch (3 B) in memory together, minus "
                      "up to 7 bytes that in-place nodes save\n"});
-  // Like the bound, the reason states sizes that are rounded up to the alignment.
+  // The bound is computed from sizes that are rounded up to the alignment. The reason states the rounded sizes, too.
   const std::string aligned = run_command({"info", graph, "--alignment", "16"}).out;
   INFO(aligned);
   check_says(aligned, {"\nlower bound         48 bytes\n",
@@ -62,7 +62,8 @@ TEST_CASE("info gives the reason of the lower bound, and who meets the least bud
   check_says(table, {"\nbecause             " + text + "\n",
                      "83.3% of the baseline, with --solver auto, cost +10.00% or less; proved least\n"});
 
-  // Solver order never recomputes, so it needs 60 bytes. Other schedules need less, so the lower bound stays at 50.
+  // Solver order never recomputes, so it needs 60 bytes. Schedules that recompute need less, so the lower bound is
+  // still 50.
   const Json orders = run_json({"info", graph, "--solver", "order"});
   check_fields(orders,
                {{"lower_bound_peak_bytes", 50}, {"least_feasible_bytes", 60}, {"least_feasible_solver", "none"}});
@@ -120,7 +121,7 @@ TEST_CASE("where nothing was found it says why the search ended, and what would 
   run_json({"generate", "random-layered", "--nodes", "200", "-o", layered});
   const auto limited = run_command({"solve", layered, "--budget", "62%", "--work-limit", "1"});
   if (limited.code == 4) check_error(limited, 4, {"the search ended by the limit", "or --time-limit"});
-  // The least budget known is never above the peak of a schedule that the search has found.
+  // The least budget that the message names is at most the peak of the schedule that this search has found.
   const Json peak = run_json({"solve", layered, "--budget", "62%", "--work-limit", "300", "--peak-only"}, 4);
   CHECK(peak["least_feasible_bytes"].get<std::int64_t>() <= peak["peak_bytes"].get<std::int64_t>());
 }
@@ -136,7 +137,7 @@ TEST_CASE("info bounds the cost within a budget") {
                  "11 cost units (+10.00%): no schedule within the budget costs less\n"));
   const Json free = run_json({"info", graph, "--budget", "60"});
   check_fields(free, {{"cost_within_budget", 10}, {"lower_bound_cost", 10}});
-  // The lower bound on the cost is computed even if the solver proves nothing.
+  // info computes the lower bound on the cost whatever the solver is, even with solver none, which proves nothing.
   const Json greedy = run_json({"info", graph, "--budget", "50", "--solver", "greedy"});
   check_fields(greedy, {{"lower_bound_cost", 11}, {"gap_pct", 0}});
   const Json none = run_json({"info", graph, "--budget", "50", "--solver", "none"}, 4);
@@ -146,7 +147,8 @@ TEST_CASE("info bounds the cost within a budget") {
   CHECK(run_json({"info", graph, "--budget", "49"}, 3)["lower_bound_cost"].is_null());
   CHECK_FALSE(run_json({"info", graph}).contains("lower_bound_cost"));
 
-  // The lower bound of info is at most the cost of the schedule that solve finds, and vice versa.
+  // The lower bound on the cost from info must be at most the cost of the schedule from solve, and the bound from solve
+  // must be at most the cost of the schedule from info.
   const std::string ffn = write_ffn(folder);
   for (const std::string budget : {"95%", "80%", "65%"}) {
     INFO(budget);
@@ -164,7 +166,8 @@ TEST_CASE("each of the engines' solvers says why no schedule meets a budget") {
   const std::string ffn = write_ffn(folder);
   for (const std::string solver : {"moccasin", "checkmate", "checkmate-lp", "rotor", "hiremate"}) {
     INFO(solver);
-    // One node needs more than this budget. So no schedule fits, not even one that the solver does not consider.
+    // A single node needs more than this budget. So no schedule fits, not even a schedule that this solver never
+    // considers.
     const Words words = {"solve", ffn, "--solver", solver, "--budget", "12287", "--time-limit", "2s"};
     check_error(words, 3,
                 {"no schedule of 'ffn' fits into 12.00 KiB (12287 bytes, ", " of the baseline peak)\n",
@@ -236,7 +239,8 @@ TEST_CASE("percentages of budgets and plans are of the baseline's peak with size
   CHECK(contains(run_command(Words{"solve", graph} + aligned).out, "768 B (100.0%) at +0.00%"));
   check_error(Words{"solve", graph, "--budget", "50%"} + aligned, 3,
               {"into 384 bytes (50.0% of the baseline peak)", "the lower bound is 768 bytes (100.0%)"});
-  // With --peak-only, sizes are not rounded. Without --alignment, they are not rounded because no node has an op.
+  // With --peak-only, sizes are not rounded. By default, without --alignment, sizes of this graph are not rounded
+  // either, because none of its nodes has an op.
   CHECK(run_json(Words{"pareto", graph, "--budgets", "100%", "--peak-only"} + aligned)["points"][0]["budget_bytes"] ==
         60);
   CHECK_FALSE(contains(run_command({"info", graph}).out, "100% is"));
@@ -297,7 +301,7 @@ TEST_CASE("the witness of the least budget is written, and every command keeps t
   CHECK(core::check_plan(loaded, witness, planned).empty());
 
   const Words budget = {"--budget", std::to_string(bytes)};
-  // The file of the schedule keeps the plan, so that no command searches for it again.
+  // The schedule file also contains the plan, so a command that reads the file does not search for a plan again.
   const Json started = run_json(Words{"solve", graph, "--start", schedule, "--work-limit", "1"} + budget);
   CHECK(started["planned_bytes"] == bytes);
   CHECK(run_json({"plan", graph, schedule, "--alignment", "256", "--time-limit", "0"})["planned_bytes"] == bytes);
@@ -330,7 +334,7 @@ TEST_CASE("a device holds what is resident, libraries, the context and the arena
   for (const auto& [name, bytes] : json["resident"].items()) parts += bytes.get<std::int64_t>();
   CHECK(parts == json["resident_bytes"]);
 
-  // If the device is too small, info says how much memory would suffice, and which batch would fit.
+  // If the device is too small, info says how much memory would suffice, and which batch size would fit.
   const std::int64_t least = json["least_feasible_bytes"];
   const std::int64_t beside = (std::int64_t{1} << 30) - device["arena_bytes"].get<std::int64_t>();
   const auto with = [&](std::int64_t arena) {
@@ -393,7 +397,7 @@ TEST_CASE("a budget that one command has named is met by the next one, whatever 
   run_json({"solve", graph, "--solver", "none", "-o", start});
   const Environment cache("CAIRN_CACHE", folder / "cache");
 
-  // Searches with these options store no schedules in the cache.
+  // Searches with these options must not store their schedules in the cache.
   for (const Words& other : {Words{"--work-limit", "100000"}, Words{"--peak-only", "-t", "200ms"},
                              Words{"--solver", "greedy", "-t", "200ms"}}) {
     INFO(other.front());
@@ -412,7 +416,7 @@ TEST_CASE("a budget that one command has named is met by the next one, whatever 
   CHECK(run_json(Words{"solve", graph, "--budget", "min", "--start", start} + at_once)["planned_bytes"] <= bytes);
   const Json run = run_json(Words{"run", graph, "--backend", "host"} + budget + Words{"-t", "1s"});
   CHECK(run["scheduled"]["measured_peak_bytes"] <= bytes);
-  // An error message does not name a higher least budget than the stored one.
+  // The cache holds a schedule that fits into `bytes`. So an error message must not name a higher least budget.
   const Outcome below = run_command(Words{"solve", graph, "--budget", std::to_string(bytes / 2), "--json"} + at_once);
   REQUIRE(below.code != 0);
   CHECK(below.json()["least_feasible_bytes"] <= bytes);

@@ -1,5 +1,5 @@
-// Tests the command under tight limits on memory, stack, address space and file size, in folders into which others have
-// put files, and with signals.
+// Tests the command under tight limits on memory, stack, address space and file size, in folders where other users have
+// placed files, and under signals.
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -13,15 +13,16 @@ namespace {
 
 const std::string kCommand = CAIRN_BINARY_DIR "/bin/cairn";
 
-/// Runs a bash script in which $cairn is the path of the command.
+/// Runs a bash script, in which $cairn is the path of the command.
 Outcome in_shell(const std::string& script) {
   return Child({"-c", fmt::format("cairn='{}'; {}", kCommand, script)}, "", "/bin/bash").wait();
 }
 
-/// A command that searches for minutes, because no bound proves its best schedule optimal.
+/// Returns arguments of a search that takes minutes, because no bound proves its best schedule optimal.
 Words long_solve(const std::string& output) { return {"solve", "resnet50", "-b", "30%", "-t", "10m", "-o", output}; }
 
-/// A control group (version 1 or 2) with a limit on memory. If this process may not make one, folder() is empty.
+/// Makes a control group (version 1 or 2) with a limit on memory. If this process may not make a group, folder() is
+/// empty.
 class MemoryGroup {
  public:
   explicit MemoryGroup(std::int64_t bytes) {
@@ -70,7 +71,7 @@ TEST_CASE(
   check_says(whole.err, {"needs ", "(arena ", "are free here", "a budget of ", " would fit"});
   const std::int64_t budget = number_behind(whole.err, "a budget of ");
   CHECK(run(fmt::format("{} -b {}MiB", model, budget)).code == 0);
-  // The arenas of the baseline and of the schedule fit one after the other, but not both at the same time.
+  // Memory suffices for the arena of the baseline and then for that of the schedule, but not for both arenas at once.
   const Outcome both = run("resnet50 --batch 16 --image 128 -b 90% --json");
   INFO(both.err);
   REQUIRE(both.code == 0);
@@ -86,7 +87,8 @@ TEST_CASE("no command opens BLAS that multiplies nothing, however little may be 
 TEST_CASE("a limit on addresses that leaves BLAS no buffers is an error, and no search without an end") {
   for (const char* words :
        {"run resnet18 --batch 1 --image 32 -b 80% -t 3s", "measure resnet18 --batch 1 --image 32 -o m"}) {
-    // The variable asks OpenBLAS for threads, which would wait for their buffers for ever.
+    // In the last case, OPENBLAS_NUM_THREADS=2 asks OpenBLAS for a second thread, which would wait for its buffer for
+    // ever.
     for (const auto& [kibibytes, variable] :
          {std::pair{200'000, ""}, std::pair{230'000, ""}, std::pair{180'000, "OPENBLAS_NUM_THREADS=2"}}) {
       const Outcome outcome =
@@ -136,7 +138,8 @@ TEST_CASE("signals that come at once are one request, and a later one ends the c
   CHECK(outcome.code == 130);
   CHECK(std::filesystem::exists(folder / "s.json"));
 
-  // Nobody reads the pipe. After the first signal, the command waits for a reader until a later signal ends it at once.
+  // Nobody reads the pipe. After the first signal, the command waits for a reader. The second signal must end it at
+  // once.
   const std::string pipe = folder / "pipe";
   REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
   Child waiting(long_solve(pipe));
@@ -151,7 +154,8 @@ TEST_CASE("signals that come at once are one request, and a later one ends the c
 TEST_CASE("what others put beside an output is neither followed nor kept, and a file that may not grow leaves none") {
   const auto [folder, graph] = Diamond{};
   const std::string precious = folder.write("precious", "mine");
-  // Earlier versions wrote the output to a temporary file of this name, which ends in the id of the process.
+  // Earlier versions of Cairn wrote the output first to a temporary file of this name, which ends in the process id
+  // ($$).
   const Outcome linked = in_shell(
       fmt::format("ln -s {0}/precious {0}/s.json.part$$; exec $cairn solve {1} -o {0}/s.json", folder.path(), graph));
   CHECK(linked.code == 0);
@@ -169,8 +173,8 @@ TEST_CASE("what others put beside an output is neither followed nor kept, and a 
 
 TEST_CASE("engines are opened from absolute paths alone") {
   const Folder folder;
-  // Makes a file with the name of an engine's library in each folder to which a relative path could lead. Cairn must
-  // not try to load any of them.
+  // Puts a file with the name of an engine's library into each folder to which a relative path could lead. Cairn must
+  // not try to load any of these files.
   for (const char* path : {".local/share/cairn/engines", "cairn/engines", "engines"}) {
     std::filesystem::create_directories(folder / path);
     std::ofstream(std::filesystem::path(folder / path) / "libhighs.so.1") << "no library";

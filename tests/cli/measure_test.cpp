@@ -1,4 +1,5 @@
-// Tests `cairn measure`, the option --precision, and `cairn run --check`, which compares results with the host's.
+// Tests `cairn measure`, the option --precision, and `cairn run --check`, which compares results of a run with results
+// that the host has computed.
 #include <algorithm>
 
 #include "cairn/core/formats/files.h"
@@ -73,8 +74,8 @@ TEST_CASE("measure tells what it did: unit and source of the costs, timings and 
   const auto table = run_command(Words{"measure"} + kTiny);
   check_says(table.out, {"disturbed and repeated", " ns (roofline model of an NVIDIA H200, fp32)"});
 
-  // If the costs were measured on this machine, the table of `run` shows the times that they predict. If the costs come
-  // from a model of another machine, the table does not show them.
+  // If the costs in the graph were measured on this machine, the table of `run` also shows the times that they predict.
+  // If the costs come from a model of another machine, the table shows no predicted times.
   const auto run = [&](const Words& graph, const Words& more) {
     return Words{"run"} + graph + Words{"--budget", "100%", "--repeat", "1", "--time-limit", "2s"} + more;
   };

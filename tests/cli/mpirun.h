@@ -8,16 +8,16 @@
 
 namespace cairn::tests {
 
-/// Starts `cairn` under mpirun in `processes` processes on this machine.
+/// Starts `cairn` with the arguments `words` under mpirun, in `processes` processes on this machine.
 inline Child mpirun(int processes, const Words& words) {
-  // MPI itself leaks memory, which must not fail the test in a build with the address sanitizer.
+  // The MPI library leaks memory. In a build with the address sanitizer, these leaks must not fail the test.
   const Words before = {"ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1", "mpirun", "--oversubscribe"};
   const Words ranks = {"--allow-run-as-root", "-np", std::to_string(processes)};
   return Child(before + ranks + Words{CAIRN_BINARY_DIR "/bin/cairn"} + words, "", "/usr/bin/env");
 }
 
-/// Returns whether mpirun is missing or this build has no MPI. If so, prints a line that makes ctest count the test as
-/// skipped.
+/// Returns whether mpirun is missing or this build has no MPI. In both cases it prints a line from which ctest
+/// recognizes that the test was skipped.
 inline bool no_mpi() {
   std::string why;
   if (std::system("command -v mpirun > /dev/null 2>&1") != 0) {

@@ -1,5 +1,5 @@
-// Tests the goals of solve (a plan within a budget, a peak within a budget or a cost, the least peak, or the knee), and
-// the schedule with which it starts.
+// Tests the goals of solve: a plan within a budget, a peak within a budget or within a cost, the least peak, or the
+// knee of the curve of memory and cost. Also tests the schedule that is given by --start.
 #include "cairn/core/formats/files.h"
 #include "cairn/core/plan.h"
 #include "cairn/core/profile.h"
@@ -41,7 +41,8 @@ TEST_CASE("solve without a budget returns the knee, and says what lies beside it
 
 TEST_CASE("the knee says what is proved of it: that nothing of its memory costs less, or how far it may be from that") {
   const auto [folder, graph] = Diamond{};
-  // No point of this graph's curve is below the line between its ends, so the knee is the baseline, which costs least.
+  // The knee is the point of the curve of memory and cost that lies farthest below the line between the ends of the
+  // curve. For this graph, no point lies below the line, so the knee is the baseline, i.e. the end of least cost.
   const Json cheapest = run_json({"solve", graph});
   check_fields(cheapest,
                {{"status", "optimal"},
@@ -57,7 +58,7 @@ TEST_CASE("the knee says what is proved of it: that nothing of its memory costs 
   CHECK((json["gap_pct"] == 0) == (json["status"] == "optimal"));
   CHECK(json["proved"] == (json["status"] == "optimal" ? Json(within) : Json(nullptr)));
   CHECK(contains(run_command(words).out, within));
-  // The knee's lower bound also holds under a budget of the knee's memory, so nothing cheaper than it is found there.
+  // The lower bound for the knee is a bound for the knee's memory as a budget. So solve finds nothing below it there.
   const Json there =
       run_json(Words{"solve"} + kSixLayers +
                Words{"--work-limit", "400000", "--budget", std::to_string(json["planned_bytes"].get<std::int64_t>())});
@@ -98,7 +99,8 @@ TEST_CASE("the least peak within a cost") {
     INFO(cost);
     const Json json = run_json({"solve", graph, "--max-cost", cost});
     check_fields(json, {{"peak_bytes", 60}, {"cost", 10}, {"max_cost", 10}});
-    CHECK(json["status"] == "optimal");  // recomputation costs more; without it, the peak is 60
+    // Without recomputation, the peak is 60. With recomputation, the cost would exceed the limit.
+    CHECK(json["status"] == "optimal");
     check_fields(json, {{"proved", "no schedule that costs no more than 10 cost units has a lower peak"},
                         {"gap_of", "peak"},
                         {"gap_pct", 0}});
@@ -112,7 +114,7 @@ TEST_CASE("the least peak within a cost") {
                         {"max_cost", 11},
                         {"status", "optimal"}});
   }
-  // If the solver proves nothing, there is a gap between the peak (60 bytes) and its lower bound (50 bytes).
+  // Solver none proves nothing, so a gap remains between the peak (60 bytes) and its lower bound (50 bytes).
   const Words open = {"solve", graph, "--max-cost", "15%", "--solver", "none"};
   check_fields(run_json(open), {{"status", "feasible"}, {"gap_of", "peak"}});
   CHECK(run_json(open)["gap_pct"].get<double>() == Approx(20));
@@ -120,7 +122,7 @@ TEST_CASE("the least peak within a cost") {
   CHECK(contains(run_command(open).out,
                  "\ngap          peak at most 20.00% above the optimum: no schedule that costs no more "
                  "than 11 cost units has a peak below 50 bytes\n"));
-  // Solver greedy finds only one schedule, which costs too much. The answer is then the baseline.
+  // Solver greedy finds only one schedule, and this schedule costs too much. So the answer is the baseline.
   CHECK(run_json({"solve", graph, "--max-cost", "0%", "--solver", "greedy"})["peak_bytes"] == 60);
   CHECK(contains(run_command({"solve", graph, "--max-cost", "10%"}).out, "\ncost limit   11 cost units (+10.00%)\n"));
 
@@ -146,7 +148,8 @@ TEST_CASE("a budget is on the plan, and without --peak-only one that does not fi
   CHECK(run_json(Words{"solve"} + fixed + Words{"--peak-only"})["peak_bytes"] == 400);
   check_error(Words{"run"} + fixed + Words{"--backend", "host"}, 4, {"500 bytes"});
 
-  // Without --order fixed, the steps may run in another order, and one such order has a plan that fits.
+  // Without --order fixed, the steps may run in another order than the input order, and such an order has a plan that
+  // fits.
   const Words any = {graph, "--solver", "none", "--budget", "400"};
   const Json fits = run_json(Words{"solve"} + any + Words{"-o", output, "--plan", folder / "p.json"});
   check_fields(fits, {{"planned_bytes", 400}, {"cost_increase_pct", 0}});
@@ -188,7 +191,8 @@ TEST_CASE("a start is never lost") {
   const Folder folder;
   const std::string graph = folder.write("g.json", diamond_graph()), start = folder / "s.json";
   REQUIRE(run_command({"solve", graph, "--budget", "50", "-q", "-o", start}).code == 0);
-  // Solver none returns the input order, which exceeds this budget. So the answer must be the start.
+  // Solver none returns the input order, which exceeds this budget. So the answer must be the schedule given by
+  // --start.
   const Words words = {graph, "--solver", "none", "--budget", "55", "--start", start};
   const Json json = run_json(Words{"solve"} + words);
   check_fields(json, {{"peak_bytes", 50}, {"cost", 11}});

@@ -1,4 +1,4 @@
-// Tests `cairn generate`, the option --forward, and the solvers that never recompute, all through the command.
+// Tests `cairn generate`, the option --forward, and `cairn solve` with the solvers that never recompute.
 
 #include "cairn/core/formats/files.h"
 #include "cairn/tests/catch.h"

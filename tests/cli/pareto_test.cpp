@@ -1,4 +1,4 @@
-// Tests `cairn pareto`: the curve in all of its outputs, the options, and the messages about bad input.
+// Tests `cairn pareto`: whether all its outputs describe the same curve, its options, and its messages about bad input.
 #include "cairn/core/formats/files.h"
 #include "cairn/core/profile.h"
 #include "cairn/tests/catch.h"
@@ -117,7 +117,8 @@ TEST_CASE("pareto --peak-only has budgets of peak") {
   CHECK(contains(run_command(words).out, "90.0%        -        "));
   CHECK(contains(read_text(folder / "c.html"), "\"memory\":\"peak memory\""));
 
-  // The input order of this graph has a peak of 400 bytes but no plan as low, so it fits only with --peak-only.
+  // The input order of this graph has a peak of 400 bytes, but every plan for it needs more. So a budget of 400 bytes
+  // is met only with --peak-only.
   const std::string gaps = folder.write("gaps.json", fragmenting_graph());
   const Words fixed = {"pareto", gaps, "--order", "fixed", "--solver", "none", "--budgets", "400"};
   CHECK(run_command(fixed).code == 4);

@@ -21,7 +21,7 @@ Json json_of(const Words& words, int code = 0) { return run_json(Words{"plan"} +
 
 Json report_data(const std::string& path) { return data_of_page(read_text(path)); }
 
-/// Returns the plan in a CSV file, in which every buffer must have an offset.
+/// Returns the plan that a CSV file describes. Every buffer in `specs` must have an offset.
 core::Plan plan_in(const std::vector<core::BufferSpec>& specs) {
   core::Plan plan;
   for (const core::BufferSpec& spec : specs) {
@@ -33,16 +33,17 @@ core::Plan plan_in(const std::vector<core::BufferSpec>& specs) {
   return plan;
 }
 
-/// Returns what is wrong with the plan in `output` for the buffers in `csv`, or an empty string.
+/// Checks the plan in the file `output` for the buffers in the file `csv`. Returns the faults as text, or an empty
+/// string.
 std::string plan_faults(const std::string& csv, const std::string& output,
                         const std::vector<core::AddressRange>& forbidden = {}) {
   return core::check_specs(core::load_minimalloc_csv(csv), forbidden, plan_in(core::load_minimalloc_csv(output)));
 }
 
-/// Least height of a plan for the buffers of hard_problem(), in bytes.
+/// The least height, in bytes, of any plan for the buffers of hard_problem().
 constexpr std::int64_t kHardHeight = 1 << 20;
-/// Returns about 4,000 buffers that can fill a rectangle of time and addresses completely. So the least height of a
-/// plan is known, but there are too many buffers to find such a plan within a test.
+/// Returns about 4,000 buffers as CSV. They fill a rectangle of time and addresses without gaps, so the least height of
+/// a plan is known. But with so many buffers, a test has not enough time to find a plan of that height.
 std::string hard_problem() {
   Random random(7);
   std::string csv = "id,lower,upper,size\n";
@@ -88,7 +89,7 @@ TEST_CASE("a capacity that is proved too small is exit code 3 with the buffers t
                         {"planned_bytes", 12},
                         {"proved_bytes", 12},
                         {"conflict_irreducible", true}});
-    // Three buffers that are live at once do not fit: b3, b5, and either b1 or b2, which follows b1.
+    // The conflict consists of three buffers that are live at once: b3, b5, and either b1 or its successor b2.
     const auto ids = json["conflict"].get<std::set<std::string>>();
     CHECK((ids == std::set<std::string>{"b1", "b3", "b5"} || ids == std::set<std::string>{"b2", "b3", "b5"}));
     CHECK(report_data(report)["tracks"][0]["conflict"].size() == 3);
@@ -151,7 +152,8 @@ TEST_CASE("plan keeps off forbidden addresses and out of the seams between banks
   const std::string output = folder / "out.csv";
   json_of({"--buffers", csv, "--bank", "8", "--bank", "10", "-o", output});
   CHECK(plan_faults(csv, output, {{8, 8}}) == "");
-  // 20 bytes are enough in one piece, but not in banks of 5 bytes, because no buffer may cross from bank to bank.
+  // Addresses of 20 bytes suffice if they are in one piece. In four banks of 5 bytes they do not suffice, because no
+  // buffer may cross from one bank into the next.
   CHECK(json_of({"--buffers", csv, "--capacity", "20"})["fits"] == true);
   const auto pieces =
       run_command({"plan", "--buffers", csv, "--bank", "5", "--bank", "5", "--bank", "5", "--bank", "5"});

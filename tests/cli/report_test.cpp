@@ -10,7 +10,7 @@ namespace {
 
 const Words kModel{"resnet18", "--batch", "1", "--image", "32"};
 
-/// The JSON object that a command prints, and the data in the page of its --report.
+/// The JSON object that a command prints, together with the data in the page that the command writes for --report.
 struct Told {
   Json json, data;
 };

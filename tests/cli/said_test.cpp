@@ -1,4 +1,5 @@
-// Tests the wording of messages and tables, such as errors of one line, readable sizes, and one name for each graph.
+// Tests the wording of messages and tables. For example, an error is one line, sizes are readable, and a graph has the
+// same name everywhere.
 #include <algorithm>
 #include <filesystem>
 #include <regex>
@@ -24,8 +25,8 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-/// Returns a graph in which `a` must run three times to keep the peak within 50 bytes. This costs more than twice as
-/// much as running every node once.
+/// Returns a graph in which `a` must run three times to keep the peak within 50 bytes. Such a schedule costs more than
+/// twice as much as running every node once.
 std::string costly_graph() {
   return R"({"format":"cairn.graph","version":1,"name":"costly","nodes":[
     {"name":"a","size":20,"cost":1000,"inputs":[]},
@@ -71,7 +72,7 @@ TEST_CASE("what helps stands in lines of its own") {
             "  the lower bound is 50 bytes (83.3%), set by 'd'", "  the search ended because the solver finished",
             "  the least budget known to suffice is that bound (--budget 50), with --solver auto",
             "  raise --budget, or try another --solver", "  the best so far is planned with 60 bytes (100.0%)"});
-  // The text in the JSON object is the same as on stderr, without the indentation.
+  // The error in the JSON object is the same text as on stderr, except that its further lines are not indented.
   const auto json = run_command({"solve", graph, "--budget", "49", "--json"});
   CHECK(json.json()["error"].get<std::string>() ==
         replaced(replaced(json.err.substr(std::string("cairn: error: ").size()), "\n  ", "\n"), "\n  ", "\n")
@@ -86,7 +87,7 @@ TEST_CASE("errors say sizes without eleven digits, and no percentage twice") {
   std::multiset<std::string> shares;
   const std::regex share("[0-9.]+%");
   for (std::sregex_iterator at(error.begin(), error.end(), share), end; at != end; ++at) shares.insert(at->str());
-  CHECK(shares.size() == 2);  // of the budget and of the lower bound, which is the least budget
+  CHECK(shares.size() == 2);  // of the budget and of the lower bound, which is also the least budget
   CHECK(std::set<std::string>(shares.begin(), shares.end()).size() == shares.size());
   // If two sizes look the same in KiB, the message also states them in bytes.
   const std::string close = run_command(Words{"solve"} + kFfn + Words{"--budget", "12287"}).err;
@@ -95,7 +96,7 @@ TEST_CASE("errors say sizes without eleven digits, and no percentage twice") {
 
 TEST_CASE("the least budget that is said is met as it is said") {
   const Folder folder;
-  // Node b needs its input (12,345 bytes) and its output (10 bytes) in memory: 12.07 KiB, rounded up.
+  // Node b needs its input (12,345 bytes) and its output (10 bytes) in memory. That is 12.07 KiB if rounded up.
   const std::string graph = folder.write("g.json", R"({"format":"cairn.graph","version":1,"name":"odd","nodes":[
       {"name":"a","size":12345,"inputs":[]},{"name":"b","size":10,"inputs":[0]}]})");
   const std::string error = run_command({"solve", graph, "--budget", "50"}).err;
@@ -146,7 +147,8 @@ TEST_CASE("pareto says budgets and times in units, and every answer once") {
   const auto lines = lines_of(table);
   const auto header = std::ranges::find_if(lines, [](const std::string& line) { return line.starts_with("budget  "); });
   REQUIRE(header != lines.end());
-  // Rows must differ in the columns from `planned` on. It is not enough if budget and percentage differ.
+  // The table must merge rows with the same answer. So rows must differ in some column from `planned` on, i.e. not only
+  // in the budget and its percentage.
   const std::size_t planned = header->find("planned");
   std::set<std::string> answers;
   std::size_t rows = 0;
@@ -157,7 +159,7 @@ TEST_CASE("pareto says budgets and times in units, and every answer once") {
   }
   CHECK(rows > 1);
   CHECK(answers.size() == rows);
-  CHECK(run_json(words)["points"].size() > rows);  // the JSON object lists every budget
+  CHECK(run_json(words)["points"].size() > rows);  // unlike the table, the JSON object lists every budget
 }
 
 TEST_CASE("the picture of a curve goes down to the least budget that was asked for") {
@@ -181,11 +183,11 @@ TEST_CASE("a page does not call feasible what it calls exceeded") {
   const Folder folder;
   const std::string graph = folder.write("g.json", fragmenting_graph()), page = folder / "p.html";
   const Words fixed = {"solve", graph, "--order", "fixed", "--solver", "none", "--budget", "400", "--report", page};
-  // No plan fits. The page shows the best schedule so far, but must not call it feasible.
+  // No plan fits. The page shows the best schedule so far, but must not call this schedule feasible.
   CHECK(run_command(fixed).code == 4);
   CHECK(contains(read_text(page), "exceeded"));
   CHECK_FALSE(contains(read_text(page), "feasible"));
-  // With --peak-only, only the peak must be within the budget, and it is.
+  // With --peak-only, only the peak must be within the budget, and the peak is within it.
   CHECK(run_command(fixed + Words{"--peak-only"}).code == 0);
   CHECK(contains(read_text(page), "on the peak, met; 500 B planned"));
   CHECK_FALSE(contains(read_text(page), "exceeded"));
@@ -286,7 +288,7 @@ TEST_CASE("info --batch auto says what a sample costs, and takes a limit of cost
   CHECK(any["baseline_cost_per_sample"].get<double>() * static_cast<double>(batch) ==
         Approx(any["baseline_cost"].get<double>()));
   CHECK(contains(run_command(words).out, "%), with a batch of " + std::to_string(batch) + "\n"));
-  // If recomputation may cost nothing, only a smaller batch fits, and a sample costs as much as in the baseline.
+  // If recomputation may cost nothing, only a smaller batch fits, and a sample then costs as much as in the baseline.
   const Json free = run_command(words + Words{"--max-cost", "0%", "--json"}).json();
   CHECK(free["batch"].get<std::int64_t>() < batch);
   CHECK(free["batch"].get<std::int64_t>() > 0);
@@ -318,7 +320,7 @@ TEST_CASE("run says what memory lacks before it searches") {
     CAPTURE(words);
     const std::string output = folder / "s.json";
     check_error(Words{"run", graph, "--backend", "host", "-o", output} + words, 5, {"arena 2.00 PiB", "are free here"});
-    CHECK_FALSE(std::filesystem::exists(output));  // nothing was searched
+    CHECK_FALSE(std::filesystem::exists(output));  // no schedule was searched and written
   }
 }
 

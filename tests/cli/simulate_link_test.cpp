@@ -27,7 +27,8 @@ struct Case {
   Json json(const Words& words) const { return run_json(Words{"simulate", path} + words); }
 };
 
-/// Checks an object of `simulate --json` with quantiles. They are at most a 1024th too low.
+/// Checks the mean and the quantiles that `simulate --json` prints for `numbers`. Printed quantiles may be up to 1/1024
+/// too low.
 void check_spread(const Json& shown, std::vector<std::int64_t> numbers) {
   std::ranges::sort(numbers);
   double sum = 0;
@@ -75,7 +76,7 @@ TEST_CASE("simulate --link draws transfers, and shows makespans and peaks on the
   CHECK(core::load_schedule(best, test.linked).schedule == sim::generate(test.linked, generator, least.index));
   CHECK(read_text(csv).starts_with("index,valid,peak_bytes,peak_step,cost,rank,pareto,host_peak_bytes\n"));
 
-  // In two runs with a checkpoint, the result is the same.
+  // A sweep of 700 candidates that is continued from its checkpoint gives the same result as one uninterrupted sweep.
   const Words checkpoint{"--checkpoint", test.folder / "c.json"};
   Words first = words;
   first[1] = "700";
@@ -88,7 +89,7 @@ TEST_CASE("simulate --link draws transfers, and shows makespans and peaks on the
   }
   CHECK_FALSE(test.json({"--random", "10"}).contains("makespan"));
 
-  // Both budgets count.
+  // With a device budget and a host budget, a candidate is within the budget only if it is within both.
   std::ranges::sort(host_peaks);
   const std::int64_t budget = entries[7].peak, host_budget = host_peaks[kTotal / 2];
   std::int64_t within = 0, on_host = 0;
@@ -120,7 +121,8 @@ TEST_CASE("simulate --schedules reads transfers") {
     const auto has_evict = [&](const core::Fetch& fetch) {
       return fetch.evict >= 0 && fetch.evict < std::ssize(schedule.transfers.evicts);
     };
-    // Other transfers are bad lines.
+    // An evict of an unknown value or a fetch without an evict would make a bad line. This test wants only good lines,
+    // so such a schedule loses all its transfers.
     if (!std::ranges::all_of(schedule.transfers.evicts, exists) ||
         !std::ranges::all_of(schedule.transfers.fetches, has_evict)) {
       schedule.transfers = {};
@@ -144,7 +146,8 @@ TEST_CASE("simulate --schedules reads transfers") {
   check_spread(json["makespan"], makespans);
   check_spread(json["host_peak_bytes"], host_peaks);
   CHECK(read_text(csv) == rows);
-  // Without a link, the cost is that of the steps.
+  // Without a link, the cost is the sum of the steps' costs. With a link, it is the makespan, which is at least that
+  // sum.
   CHECK(test.json({"--schedules", file})["most_cost"] <= json["most_cost"]);
 }
 

@@ -26,7 +26,7 @@ Json json_of(const Outcome& outcome) {
   return outcome.json();
 }
 
-/// Returns the id of the child process of `parent` with this MPI rank, or -1 if there is none.
+/// Returns the process id of the child of `parent` that has this MPI rank, or -1 if there is no such child.
 pid_t process_of_rank(pid_t parent, int rank) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
     const std::string stat = read_text(entry.path() / "stat");
@@ -91,7 +91,7 @@ TEST_CASE("a file of schedules gives the same rows and figures under mpirun") {
   CHECK(read_text(four) == read_text(one));
   CHECK(read_text(best_four) == read_text(best_one));
 
-  // The message names the first bad line of the file, whichever process has read it.
+  // The error message names the first bad line of the file, regardless of which process has read that line.
   const Outcome stopped = mpirun(3, {test.path, "--schedules", lines, "--at-once", "5"}).wait();
   CHECK(stopped.code == 2);
   CHECK(contains(stopped.err, "line " + std::to_string(expected["bad"][0]["line"].get<int>()) + ":"));

@@ -22,7 +22,7 @@ struct Case {
   Json json(const Words& words) const { return run_json(Words{"simulate", path} + words); }
 };
 
-/// Returns the cells of a CSV file, row by row.
+/// Returns the cells of a CSV file: an outer vector of rows, each a vector of cells.
 std::vector<std::vector<std::string>> read_csv(const std::string& path) {
   std::vector<std::vector<std::string>> rows;
   std::ifstream file(path);
@@ -104,8 +104,8 @@ TEST_CASE("simulate takes nodes of several outputs, and pinned ones, which run o
   check_entries(swept["top"], expected.top());
   check_entries(swept["pareto"], expected.front());
 
-  // Each line is the baseline with one node run again at the end. It is invalid only if this node is pinned, because
-  // pinned nodes must run once.
+  // Each line is the baseline with one more step at the end, which runs a node again. The schedule is invalid only if
+  // this node is pinned, because a pinned node must run exactly once.
   std::string lines;
   std::int64_t pinned = 0;
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {
@@ -392,7 +392,7 @@ TEST_CASE("Ctrl-C while simulate waits for input ends it") {
   const std::string line = numbers(core::baseline_schedule(test.graph), " ") + "\n";
   REQUIRE(write(writer, line.data(), line.size()) == static_cast<ssize_t>(line.size()));
   Child child({"simulate", test.path, "--schedules", pipe, "-o", csv, "--json"});
-  // Waits until the command has read the line. From then on, the command waits for another line.
+  // Waits until the command has read the first line from the pipe. After that, the command waits for another line.
   for (int left = 1; left > 0 && child.alive(); ioctl(writer, FIONREAD, &left))
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   child.interrupt();
@@ -448,11 +448,13 @@ TEST_CASE("simulate finds the profiles that no other one dominates, and draws th
   CHECK(contains(core::read_file(page), "Profiles that no other one dominates"));
   CHECK(test.json({"--random", "5"})["undominated"].is_null());
 
-  // The answer is the same if the same candidates come from a file.
+  // Writes the first 500 random candidates to a file. A sweep over the file must find the same profiles.
   std::string lines;
   for (std::int64_t i = 0; i < 500; ++i) lines += Json(sim::generate(test.graph, {}, i).steps).dump() + "\n";
   auto from_file = test.json({"--schedules", test.folder.write("lines.txt", lines), "--undominated"})["undominated"];
-  for (Json& one : from_file["profiles"]) one["index"] = one["index"].get<std::int64_t>() - 1;  // lines count from 1
+  for (Json& one : from_file["profiles"])
+    // The indices of random candidates count from 0, the lines of a file from 1.
+    one["index"] = one["index"].get<std::int64_t>() - 1;
   CHECK(from_file == found);
 }
 

@@ -1,4 +1,5 @@
-// Tests `mpirun cairn solve`: the answer is the best of all processes, and is printed and written once.
+// Tests `mpirun cairn solve`: the processes agree on one answer, the best of all, and it is printed and written only
+// once.
 
 #include "cairn/core/formats/files.h"
 #include "cairn/tests/catch.h"

@@ -7,8 +7,8 @@
 namespace cairn::tests::solvers_test {
 namespace {
 
-/// Returns the graph of Figure 1 of Kumar et al. (2019): A -> B -> C, {B, C} -> D and {A, D} -> E. All nodes have size
-/// 1 and cost 1.
+/// Returns the graph of Figure 1 of Kumar et al. (2019). Its edges are A -> B, B -> C, B -> D, C -> D, A -> E and D ->
+/// E. All nodes have size 1 and cost 1.
 std::string figure_1() {
   return R"({"format":"cairn.graph","version":1,"name":"figure1","nodes":[
     {"name":"A","size":1,"cost":1,"inputs":[]},

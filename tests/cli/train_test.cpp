@@ -1,4 +1,4 @@
-// Tests `cairn train`.
+// Tests `cairn train`: bits of losses and weights, checkpoints, interruption, and refused input.
 #include <random>
 
 #include "cairn/core/formats/tensors.h"
@@ -7,7 +7,7 @@
 namespace cairn::tests::train_test {
 namespace {
 
-/// Arguments of a training whose step takes some milliseconds.
+/// Arguments of a training run. One of its steps takes some milliseconds.
 const Words kSmall = {"train",   "gpt2", "--layers", "2",  "--width",   "16", "--heads", "2",          "--seq", "16",
                       "--batch", "4",    "--vocab",  "62", "--dropout", "10", "--data",  "shakespeare"};
 
@@ -89,7 +89,7 @@ TEST_CASE("train: killed at 20 random moments and continued, it ends with the sa
     std::this_thread::sleep_for(std::chrono::milliseconds(10 + random() % 120));
     child.end_at_once();
     killed += child.wait().code == -SIGKILL ? 1 : 0;
-    if (std::filesystem::exists(file)) core::read_tensors(file);  // throws unless the file is whole
+    if (std::filesystem::exists(file)) core::read_tensors(file);  // throws if the file is incomplete
   }
   CHECK(killed >= 5);
   const Json rest = run_json(words);
@@ -132,7 +132,7 @@ TEST_CASE("train: a file of a graph says how weights are updated, whatever its t
   same(run_json(Words{"train", file} + words));
   check_error(Words{"train", file} + words + Words{"--clip", "1"}, 2, {"--clip is an option of models"});
 
-  // Neither other names of the optimizer's numbers nor missing marks of backward nodes change anything.
+  // The result must not depend on the names of the optimizer's scalars, nor on the marks of backward nodes.
   Json graph = read_json(file);
   for (Json& resident : graph["residents"]) {
     if (resident["name"] == "learning_rate") resident["name"] = "lr";
@@ -152,7 +152,7 @@ TEST_CASE("train: an older checkpoint is not overwritten by chance, nor by weigh
   const std::string before = read_text(file);
   check_error(with_steps(4, {"--checkpoint", file}), 2, {file, "there is a checkpoint"});
   CHECK(read_text(file) == before);
-  // The first losses of this training are finite, but its weights are not.
+  // With this learning rate, the first losses are finite, but the weights are not. So no checkpoint may be written.
   const std::string other = folder / "d.safetensors";
   const Outcome outcome =
       run_command({"train",   "ffn",       "--layers", "2",       "--width",      "16",     "--inputs",
@@ -172,7 +172,7 @@ TEST_CASE("train: an interrupted training prints one JSON object") {
   child.interrupt();
   const Outcome outcome = child.wait();
   CHECK(outcome.code == 130);
-  const Json json = outcome.json();  // throws unless it is one object
+  const Json json = outcome.json();  // throws unless the output is one JSON object
   CHECK(json["interrupted"] == true);
   CHECK(json["losses"].size() == json["steps"]);
   check_says(json["error"], {"interrupted after", "with --checkpoint"});

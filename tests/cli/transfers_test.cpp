@@ -1,4 +1,4 @@
-// Tests --link and --host-budget: what solve, info and pareto say of transfers, and the messages about bad input.
+// Tests --link and --host-budget: what solve, info and pareto print about transfers, and the messages about bad input.
 #include "cairn/core/formats/files.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/timeline.h"
@@ -10,7 +10,7 @@ namespace cairn::tests::transfers_test {
 namespace {
 
 /// Writes a graph of a forward and a backward pass, and returns the file's path. Each forward node has 1000 bytes and
-/// takes 1000 units, and its output is read by the next one and by its backward node.
+/// takes 1000 units of time. Its output is read by the next forward node and by its own backward node.
 std::string write_passes(const Folder& folder, const std::string& unit = "ns", int layers = 12) {
   core::GraphBuilder builder("passes");
   for (int k = 0; k < layers; ++k) {
@@ -196,11 +196,11 @@ TEST_CASE("with a link, --max-cost finds a lower peak within the makespan, and s
   CHECK(moved["makespan"] <= moved["max_cost"]);
   CHECK(moved["lower_bound_peak_bytes"] <= moved["peak_bytes"]);
   CHECK(moved["lower_bound_peak_bytes"] > core::peak_lower_bound(core::load_graph(path)));
-  // The schedule found is a start that is never made worse.
+  // A search that starts from the schedule in `file` returns nothing worse, even if it is stopped almost at once.
   const Json again = run_json(
       Words{"solve", path, "--max-cost", "5%", "--link", "200MB/s", "--start", file, "--work-limit", "1", "-q"});
   CHECK(again["peak_bytes"] <= moved["peak_bytes"]);
-  // Budgets on peaks with a link have the bound of makespans.
+  // With a link and a budget on peaks, the lower bound on the cost is a bound on the makespan.
   const std::string peak = std::to_string(moved["peak_bytes"].get<std::int64_t>());
   const Json within =
       run_json(Words{"solve", path, "--budget", peak, "--peak-only", "--link", "200MB/s", "--start", file} + kWork);

@@ -27,7 +27,8 @@ TEST_CASE("info --td writes a decomposition and its bounds, and solve --td uses 
 }
 
 TEST_CASE("a decomposition decides what tw does") {
-  // If a single bag contains all nodes, tw recomputes nothing. With the decomposition that info writes, it does.
+  // If one bag contains all nodes, solver tw recomputes nothing. With the decomposition that info writes, tw
+  // recomputes.
   const Folder folder;
   const int nodes =
       run_json({"info", "ffn", "--layers", "6", "-o", folder / "g.json", "--td", folder / "found.td"})["nodes"];

@@ -43,7 +43,7 @@ TEST_CASE("solve --stream writes the same schedule as without") {
   const Words solve{"solve", graph, "--solver", "tw", "--option", "k=1"}, streamed = {"--stream", "-o", piece};
   const Json all = run_json(solve + Words{"--option", "retain=0", "-o", whole});
   const Json pieces = run_json(solve + streamed);
-  // --stream computes no plan, so its file lacks the keys of the plan.
+  // With --stream, solve computes no plan, so the schedule file lacks the keys that describe a plan.
   auto with_plan = read_json(folder / "whole.json");
   for (const char* key : {"planned_bytes", "alignment", "offsets"}) CHECK(with_plan.erase(key) == 1);
   CHECK(with_plan == read_json(folder / "piece.json"));

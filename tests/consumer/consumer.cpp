@@ -5,8 +5,8 @@
 
 using namespace cairn;
 
-/// Returns a chain of 16 nodes of 1 MiB, shaped like a training step: the last eight nodes also read the outputs of the
-/// first eight, in reverse order.
+/// Returns a chain of 16 nodes of 1 MiB, shaped like a training step. Each of the last eight nodes also reads the
+/// output of one of the first eight, in reverse order.
 core::Graph hourglass() {
   core::GraphBuilder builder("hourglass");
   for (int i = 0; i < 16; ++i) {

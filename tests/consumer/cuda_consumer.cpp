@@ -2,7 +2,8 @@
 
 #include "cairn/cuda/device.h"
 
-/// Tests that a program can use Cairn's CUDA part without nvcc, only with the host compiler. Asks for a device.
+/// Tests that a host compiler without nvcc can build a program which uses Cairn's CUDA part. The program looks for a
+/// device.
 int main() {
   const cairn::cuda::Probe probe = cairn::cuda::probe();
   std::printf("device: %s\n", probe.available ? probe.device->name.c_str() : probe.reason.c_str());

@@ -35,7 +35,7 @@ TEST_CASE("the quota of control groups of version 2 is the least on the way to t
                        {"/sys/fs/cgroup/cpu.max", "400000 100000\n"}};
   CHECK(quota("0::/a/b\n", files) == 1.5);
   CHECK(quota("0::/\n", files) == 4);
-  // In a container, the path can be one of the host, of which the container sees only the root.
+  // In a container, /proc may name a path of the host's file system, although the container sees only the root group.
   CHECK(quota("0::/host/docker-1\n", files) == 4);
   CHECK_FALSE(quota("0::/a/b\n", {{"/sys/fs/cgroup/a/b/cpu.max", "max 100000\n"}}));
   CHECK_FALSE(quota("0::/a\n", {}));
@@ -61,7 +61,7 @@ TEST_CASE("files that hold something else are no quota") {
 }
 
 TEST_CASE("the memory that groups of version 2 leave is the least on the way to the root") {
-  // Groups are nested as by Slurm and systemd-run: the inner group has no limit of its own.
+  // Slurm and systemd-run nest groups in this way: the inner group has no limit of its own.
   const Files files = {
       {"/sys/fs/cgroup/job/step/memory.max", "max\n"}, {"/sys/fs/cgroup/job/step/memory.current", "700\n"},
       {"/sys/fs/cgroup/job/memory.max", "1000\n"},     {"/sys/fs/cgroup/job/memory.current", "800\n"},

@@ -48,7 +48,7 @@ TEST_CASE("the unit of costs travels with the graph, and does not enter its fing
 
   const core::Graph read = core::parse_graph(core::graph_to_json(graph), "g.json");
   CHECK(read.cost_unit() == unit);
-  // A graph without a unit is written without the key, as before there were units.
+  // A graph without a unit of costs is written without the key `cost_unit`, as in files from before the key existed.
   const std::string plain = core::graph_to_json(two_nodes({}));
   CHECK(plain.find("cost_unit") == std::string::npos);
   CHECK_FALSE(core::parse_graph(plain, "g.json").cost_unit().known());

@@ -22,8 +22,8 @@ using tests::random_values;
 using tests::show;
 using tests::Values;
 
-/// Checks that both definitions of dominance (2.3 and 2.4 of Jin et al.) and both overloads of dominates() agree.
-/// Returns whether `a` dominates `b`.
+/// Checks that Definitions 2.3 and 2.4 of Jin et al. and both overloads of dominates() agree on `a` and `b`. Returns
+/// whether `a` dominates `b`.
 bool checked_dominance(const Values& a, const Values& b) {
   const bool expected = reference::dominates_by_pointers(a, b);
   INFO(show(a) << " against " << show(b) << ", by pointers: " << expected);
@@ -132,9 +132,9 @@ TEST_CASE("What dominates has the lower peak and starts and ends and dips lower"
   }
 }
 
-// Jin et al. do not print the edges of this example. The weights follow from the profiles in the text. The text also
-// gives two orders of the subgraph, and says that all nodes come after v1. The simplest edges that fit are two parallel
-// nodes between v4 and v7, and a branch v8 -> v9.
+// Jin et al. do not print the edges of this example. The node weights follow from the profiles in their text. The text
+// also gives two orders of the subgraph v2..v7, and says that all nodes come after v1. The simplest edges that fit are
+// two parallel nodes between v4 and v7, and a branch v8 -> v9.
 TEST_CASE("Example 2.2: the dominant order of a subgraph can be extended and one that is not cannot", "[dominance]") {
   enum : NodeId { v1, v2, v3, v4, v5, v6, v7, v8, v9 };
   const NodeSumGraph graph({0, 10, -9, 4, -3, 4, -3, 9, -5},
@@ -149,8 +149,8 @@ TEST_CASE("Example 2.2: the dominant order of a subgraph can be extended and one
   CHECK(reference::dominant_orders(part) == std::vector<Order>{{0, 1, 2, 3, 4, 5}});
   CHECK(reference::least_peak_over_orders(part) == 10);
 
-  // The paper prints this extension with v6 before v5, contrary to its profile. The printed profile also leaves out the
-  // step of v1.
+  // The paper prints this extension with v6 before v5, which contradicts the profile that the paper prints for it. That
+  // profile also leaves out the step of v1.
   const Order extended{v1, v2, v3, v8, v9, v4, v5, v6, v7};
   CHECK(profile(graph, extended) == Values{0, 0, 10, 1, 10, 5, 9, 6, 10, 7});
   CHECK(peak(graph, extended) == 10);
@@ -161,10 +161,10 @@ TEST_CASE("Example 2.2: the dominant order of a subgraph can be extended and one
     ++extensions;
     CHECK(peak(graph, order) > 10);
   });
-  CHECK(extensions == 28);  // ways to insert two nodes, in fixed order, among six
+  CHECK(extensions == 28);  // ways to insert v8 and v9, in this order, among the six nodes of `optimal`
 }
 
-// The tests from here on use computation graphs.
+// The tests above use node-sum graphs. The tests from here on use computation graphs.
 
 tests::RandomGraphOptions small_graphs(NodeId max_nodes) { return {.max_nodes = max_nodes}; }
 
@@ -181,7 +181,7 @@ TEST_CASE("Lemma C.1: memory during a step is at least that before and after it"
   }
 }
 
-/// Returns a random graph between one source and one sink. `keep` says whether nodes may be kept.
+/// Returns a random graph with one source and one sink. If `keep` is true, some nodes may be kept until the end.
 Graph random_two_terminal_graph(Random& random, NodeId max_nodes, bool keep) {
   tests::RandomGraphOptions options = small_graphs(max_nodes - 2);
   options.min_nodes = 1;
@@ -235,10 +235,10 @@ TEST_CASE("internal_profile refuses schedules that are empty or invalid", "[domi
   }
 }
 
-// Linearization (section 5 of Jin et al.) replaces an isolated subgraph by a path.
+// The following tests are about linearization (section 5 of Jin et al.), which replaces an isolated subgraph by a path.
 
-/// A random graph and the nodes of an isolated subgraph of it: everything between two nodes, read from outside only at
-/// its sink.
+/// A random graph and the nodes of an isolated subgraph. The subgraph is everything between a source and a sink, and
+/// only its sink is read from outside.
 struct IsolatedCase {
   Graph graph;
   reference::NodeSet set = 0;
@@ -302,7 +302,8 @@ TEST_CASE("Lemma 5.4: linearizing an isolated subgraph by its dominant order los
     const std::vector<Order> inner = reference::internally_dominant_orders(graph, set);
     REQUIRE_FALSE(inner.empty());
     const Order part = random.pick(inner);
-    const Graph path = reference::linearized(graph, part);  // throws if Lemma C.3 gives illegal scratch
+    // linearized() throws if the scratch that Lemma C.3 computes is not permitted.
+    const Graph path = reference::linearized(graph, part);
     INFO(show(graph) << "set " << set << " as " << show(part) << ": " << show(path));
     REQUIRE(reference::least_peak_without_recomputation(path) == reference::least_peak_without_recomputation(graph));
     for (const NodeId v : part) negative_scratch += path.scratch(v) < 0;
@@ -320,9 +321,9 @@ TEST_CASE("Lemma 5.4: linearizing an isolated subgraph by its dominant order los
   CHECK(negative_scratch > 1000);
 }
 
-// Lemma 5.4 requires Equation (1) of Jin et al., which limits negative scratch, also for the subgraph alone. Here, the
-// sink overwrites node 3, which is outside of the subgraph. So the internal profile ends with 9 bytes, above the 6
-// bytes of the sink's step. Dominance then ignores differences below 9 bytes before that end.
+// Lemma 5.4 requires that the subgraph alone satisfies Equation (1) of Jin et al., which limits negative scratch. Here,
+// it does not, because the sink overwrites node 3, which is outside of the subgraph. So the internal profile ends with
+// 9 bytes, above the 6 bytes during the sink's step. Dominance then ignores differences below 9 bytes before that end.
 TEST_CASE("Lemma 5.4 does not hold where the sink takes over storage from outside", "[dominance]") {
   std::vector<Node> nodes{tests::make_node("source", 0), tests::make_node("a", 3, {0}), tests::make_node("b", 3, {0}),
                           tests::make_node("outside", 9), tests::make_node("sink", 9, {1, 2, 3})};
@@ -343,8 +344,8 @@ TEST_CASE("Lemma 5.4 does not hold where the sink takes over storage from outsid
   CHECK(reference::least_peak_without_recomputation(reference::linearized(graph, high)) == 18);
 }
 
-/// Returns two or three branches between a source and a sink. The sink also reads a node outside of the branches, and
-/// often takes over its storage.
+/// Returns a graph in which two or three branches lead from a source to a sink. The sink also reads a node outside of
+/// the branches, and often overwrites the storage of that node.
 Graph random_in_place_sink(Random& random) {
   const std::int64_t bound = random.pick(Values{3, 6, 10});
   std::vector<Node> nodes{tests::make_node("source", random.between(0, bound))};

@@ -27,8 +27,8 @@ std::vector<Occurrence> occurrences(const EditableSchedule& edited) {
   return all;
 }
 
-/// Compares everything that `edited` reports with the schedule. `lifetimes` are those of the schedule; during(i) and
-/// after(i) return the bytes in memory during and after step i.
+/// Checks that everything `edited` reports is right for `schedule`. `lifetimes` are the lifetimes of the schedule's
+/// occurrences. during(i) and after(i) return the bytes in memory during and after step i.
 template <class Lifetimes, class During, class After>
 void check_against(const EditableSchedule& edited, const Graph& graph, const Schedule& schedule,
                    const Lifetimes& lifetimes, const During& during, const After& after) {
@@ -113,7 +113,8 @@ void check(const EditableSchedule& edited, const Graph& graph) {
       [&](std::size_t i) { return reference::after(graph, schedule, static_cast<std::int64_t>(i)); });
 }
 
-/// Works like check(), but takes memory and lifetimes from fast functions, for long schedules.
+/// Works like check(), but is fast enough for long schedules, because it gets memory and lifetimes from the fast
+/// functions instead of the definitions.
 void check_fast(const EditableSchedule& edited, const Graph& graph) {
   const Schedule schedule{edited.steps()};
   const std::vector<std::int64_t> profile = Evaluator(graph).profile(schedule.steps);
@@ -122,8 +123,8 @@ void check_fast(const EditableSchedule& edited, const Graph& graph) {
       [&](std::size_t i) { return profile[2 * i + 2]; });
 }
 
-/// Makes random edits that leave the schedule valid. The functions return false if they made no edit, because the one
-/// drawn is not possible or was only evaluated.
+/// Makes random edits after which the schedule is still valid. The functions return false if they have changed nothing,
+/// because the drawn edit is not possible or, for a move, was only evaluated.
 class Editor {
  public:
   Editor(Random& random, const Graph& graph, EditableSchedule& edited)
@@ -160,7 +161,8 @@ class Editor {
     Schedule wanted{edited_.steps()};
     wanted.steps.erase(wanted.steps.begin() + (std::find(all.begin(), all.end(), o) - all.begin()));
     if (with_unneeded) {
-      // reference::drop_unread() also drops steps that were unneeded before the edit. So there must be none.
+      // The expected steps come from reference::drop_unread(). It also drops steps that were not needed before the
+      // edit, so there must be no such steps.
       if (std::any_of(all.begin(), all.end(), [&](Occurrence other) { return other != o && !edited_.needed(other); }))
         return false;
       wanted = reference::drop_unread(graph_, wanted);
@@ -246,7 +248,7 @@ TEST_CASE("long schedules, across many blocks of places") {
     for (int k = 0; k < 100; ++k) {
       if (editor.edit()) check_fast(edited, graph);
     }
-    // Inserts many steps at one position, so that no empty place is left there.
+    // Inserts many steps at one position, so that no empty place is left there and the object has to make room.
     const Occurrence spot = random.pick(occurrences(edited));
     for (int k = 0; k < 200; ++k) {
       if (editor.insert(static_cast<NodeId>(random.below(graph.node_count())), spot)) check_fast(edited, graph);
@@ -312,7 +314,7 @@ TEST_CASE("what exceeds a ceiling agrees with a plain sum, and the steps that do
         edited.set_ceiling(ceiling, charge);
       }
       editor.edit();
-      if (random.chance(40)) continue;  // so that there are several edits between two checks
+      if (random.chance(40)) continue;  // skips this check, so that some checks follow several edits
       std::int64_t sum = 0;
       std::vector<Occurrence> found;
       for (const Occurrence o : occurrences(edited)) {
@@ -342,7 +344,7 @@ TEST_CASE("the legal range of a step is where every step still reads what it rea
       std::vector<Occurrence> latest(static_cast<std::size_t>(graph.node_count()), kNone);
       for (const auto& [v, o] : steps) {
         for (const NodeId u : graph.predecessors(v)) found[{o, u}] = latest[u];
-        found[{o, v}] = latest[v];  // the order of a node's occurrences must stay, too
+        found[{o, v}] = latest[v];  // the occurrences of one node must keep their order, too
         latest[v] = o;
       }
       return found;
@@ -363,7 +365,7 @@ TEST_CASE("the legal range of a step is where every step still reads what it rea
 }
 
 TEST_CASE("memory effects beyond those of graphs: what stays for good, and what goes with its last reader") {
-  // Step 0 adds 5 bytes that stay for good, and 2 bytes that are freed when steps 1 and 2 have run.
+  // Step 0 adds 7 bytes: 5 bytes stay for good, and 2 bytes are freed when steps 1 and 2 have both run.
   EditableSchedule edited(std::vector<MemoryEffect>{{7, 0, 2, false}, {4, 3, 0, false}, {1, 1, 0, false}}, {0, 0, 1, 2},
                           {0, 0});
   edited.assign(std::vector<NodeId>{0, 1, 2});

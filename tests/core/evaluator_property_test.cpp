@@ -31,7 +31,7 @@ void check_against_reference(const Graph& graph, Evaluator& evaluator, const Sch
 }
 
 /// Checks that the evaluator finds the same kind of defect at the same step as the definition. If several inputs or
-/// nodes are missing, it may name any of them.
+/// nodes are missing, the evaluator may name any one of them.
 void check_defect(const Graph& graph, Evaluator& evaluator, const Schedule& schedule) {
   const Defect expected = reference::find_defect(graph, schedule);
   REQUIRE(expected.kind != Defect::Kind::none);
@@ -62,7 +62,8 @@ void check_defect(const Graph& graph, Evaluator& evaluator, const Schedule& sche
 TEST_CASE("the evaluator agrees with the definitions") {
   tests::for_each_seed(40000, [](Random& random, std::uint64_t seed) {
     const Graph graph = random_graph(random, tests::any_graph(seed));
-    // The same evaluator evaluates schedules of several lengths, also an invalid one. No call may affect a later one.
+    // One evaluator evaluates several schedules of different lengths, one of them invalid. No call may affect later
+    // calls.
     Evaluator evaluator(graph);
     const Schedule first = random_schedule(random, graph);
     check_against_reference(graph, evaluator, first);

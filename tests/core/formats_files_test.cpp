@@ -22,8 +22,8 @@ using cairn::tests::check_fields;
 using cairn::tests::contains;
 using cairn::tests::error_of;
 
-/// Returns the graph a -> b -> c -> d, a -> d. Recomputing `a` saves its bytes. `c` overwrites `b`; `d` has scratch and
-/// is kept.
+/// Returns the graph with the edges a -> b -> c -> d and a -> d. A schedule can save the bytes of `a` by recomputing
+/// it. Node `c` overwrites the output of `b`. Node `d` has scratch and is kept.
 Graph chain(std::int64_t size_of_a = 4) {
   GraphBuilder builder("chain");
   Node node{.name = "a", .size = size_of_a, .cost = 1000};
@@ -128,7 +128,8 @@ TEST_CASE("a schedule file must be valid and made for the graph", "[formats]") {
   CHECK(contains(schedule_error(schedule_file(R"("steps":[-1])")), "step 0"));
   CHECK(contains(schedule_error(schedule_file(R"("steps":[0,2])")), "s.json: "));
   CHECK(contains(schedule_error(schedule_file(R"("steps":[0,1,2])")), "s.json: "));
-  // Peak and cost are computed from the graph, because its costs may differ from those when the file was written.
+  // A reader computes cost and peak from the graph, because the graph's costs may have changed since the file was
+  // written.
   CHECK(parse_schedule(schedule_file(R"("steps":[0,1,2,3],"cost":1,"peak_bytes":1)"), "s", chain()).cost == 4000);
 }
 
@@ -213,7 +214,7 @@ TEST_CASE("MiniMalloc's older names of columns", "[formats]") {
   for (const std::string id : {"id", "buffer", "buffer_id"}) {
     for (const std::string lower : {"lower", "start", "begin"}) {
       const std::string head = id + "," + lower;
-      // In files with a column `end`, the ends of lifetimes and of gaps are inclusive.
+      // If a file has the column `end` instead of `upper`, the ends of lifetimes and of gaps are inclusive.
       const std::vector<BufferSpec> half_open = parse_minimalloc_csv(head + ",upper,size,gaps\na,0,9,4,2-5\n", "b.csv");
       CHECK(half_open == parse_minimalloc_csv(head + ",end,size,gaps\na,0,8,4,2-4\n", "b.csv"));
       CHECK(half_open == std::vector<BufferSpec>{{"a", 0, 9, 4, 1, std::nullopt, std::nullopt, {{2, 5}}}});

@@ -32,8 +32,8 @@ std::string node_link_file(const std::string& nodes, const std::string& edges, c
   return fmt::format(R"({{"directed":true,"graph":{{{}}},"nodes":[{}],"links":[{}]}})", graph, nodes, edges);
 }
 
-/// Returns a graph with every feature of the format: ops with attributes of every type, residents, a given order,
-/// in-place and backward nodes.
+/// Returns a graph that uses every feature of the format: ops with attributes of every type, residents, a given order,
+/// in-place nodes, and backward nodes.
 Graph rich_graph() {
   GraphBuilder builder("rich \"graph\" \u00e9");
   const auto x = builder.add_resident(
@@ -246,7 +246,7 @@ TEST_CASE("node-link JSON is read in both dialects", "[formats]") {
                                                  {"id":2,"cost_ram":1,"cost_cpu":0}],
                                         "edges":[{"source":2,"target":0}]})",
                     "g.json");
-    CHECK(graph.cost(0) == 16);  // all costs are multiplied by 10
+    CHECK(graph.cost(0) == 16);  // all costs are multiplied by 10, because one of them is a fraction
     CHECK(std::ranges::equal(graph.input_order(), std::vector<NodeId>{1, 2, 0}));
   }
 }
@@ -265,7 +265,8 @@ TEST_CASE("node-link JSON may say size, and cost or weight", "[formats]") {
     CHECK(graph.cost(0) == 3);
     CHECK(graph.edge_count() == 1);
   }
-  // If a node has keys of the published files (cost_ram, cost_cpu) and others, the former count, and a warning says so.
+  // If a node has keys of the published files (cost_ram, cost_cpu) beside size and weight, the published keys count,
+  // and a warning says so.
   std::vector<std::string> told;
   const ReadOptions options{.warn = [&](const ReadWarning& warning) { told.push_back(warning.text); }};
   const Graph both =

@@ -1,5 +1,5 @@
-// Tests unusual files: numbers in other spellings, fractional costs, unknown keys, compressed data, and data without an
-// end.
+// Tests how unusual files are read: numbers in other spellings, fractional costs, unknown keys, compressed files, and
+// files without an end.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -33,7 +33,7 @@ std::string graph_file(const std::string& nodes) {
   return R"({"format":"cairn.graph","version":1,"nodes":[)" + nodes + "]}";
 }
 
-/// A graph, and the warnings that were given when it was read.
+/// A graph that was read, and the warnings that the reader gave.
 struct Noticed {
   Graph graph;
   std::vector<ReadWarning> warnings;
@@ -81,7 +81,7 @@ TEST_CASE("whole numbers may be written as fractions and with exponents", "[form
   CHECK(graph.size(1) == 1500);
   CHECK(graph.scratch(1) == -4);
   CHECK(graph.predecessors(1)[0] == 0);
-  // Large numbers are exact, too.
+  // A number with an exponent is read exactly, even if it is too large to be exact as a double.
   CHECK(read(graph_file(R"({"name":"a","size":9007199254740993.0e0})")).graph.size(0) == 9007199254740993);
   CHECK(parse_schedule(
             R"({"format":"cairn.schedule","version":1.0,"graph":")" + graph.fingerprint() + R"(","steps":[0.0,1e0]})",
@@ -124,7 +124,8 @@ TEST_CASE("fractional costs are scaled together, exactly where their sum allows 
     CHECK(unit_of("ms", "0.5") == CostUnit{"ms/10", "x, multiplied by 10"});
     CHECK(unit_of("ns", "0.125") == CostUnit{"ns/1000", "x, multiplied by 1000"});
     CHECK(unit_of("ns", "2.0") == CostUnit{"ns", "x"});
-    // If the costs sum to almost 2^53, they cannot be multiplied, so fractions are rounded.
+    // Costs that sum to almost 2^53 cannot be multiplied by a common factor. So fractions among them are rounded
+    // instead.
     const Noticed large = costs({"9007199254740990", "0.5"});
     CHECK(large.graph.cost(0) == 9007199254740990);
     CHECK(large.graph.cost(1) == 1);
@@ -169,7 +170,7 @@ TEST_CASE("fractional costs are scaled together, exactly where their sum allows 
     CHECK(contains(error("-0.5"), "g.json: node 0 ('a'): \"cost\" is -0.5, but must not be negative"));
     CHECK(contains(error("1e30"), "\"cost\" is 1e+30, which does not fit into 64 bits"));
     CHECK(contains(error("\"fast\""), "\"cost\" must be a whole number"));
-    // Costs are refused if their sum is too large, also if there are fractions.
+    // Costs are refused if their sum is too large, even if some of the costs are fractions.
     CHECK(contains(error_of([&] { costs({"4611686018427387904", "4611686018427387904", "0.5"}); }), "cost"));
   }
 }
@@ -194,7 +195,7 @@ TEST_CASE("unknown keys are told once each, with the first place and a suggestio
                        {.warn = [&](const ReadWarning& warning) { csv.push_back(warning.text); }});
   CHECK(csv == std::vector<std::string>{"b.csv: line 1: the column 'note' is unknown and ignored"});
 
-  // However many keys are unknown, the number of warnings is limited.
+  // If many keys are unknown, only 20 are named. One more warning says how many were left out.
   std::string nodes;
   for (int i = 0; i < 100; ++i) nodes += fmt::format(R"({}{{"size":1,"k{}":0}})", i == 0 ? "" : ",", i);
   const auto many = read(graph_file(nodes)).warnings;
@@ -228,7 +229,7 @@ TEST_CASE("keys that stand twice are told by their path, and the last one counts
   CHECK(noticed.warnings[1].text ==
         "g.json: nodes[0].size occurs twice in one object; the last value counts (in 3 places)");
   CHECK(noticed.warnings[1].kind == ReadWarning::Kind::duplicate_key);
-  // Warnings about a trace give the number of its line.
+  // A trace has one JSON object per line, so a warning about a trace gives the number of the line.
   const auto trace = read(
       "{\"INSTRUCTION\":\"CONSTANT\",\"NAME\":\"w\"}\n"
       "{\"INSTRUCTION\":\"MEMORY\",\"NAME\":\"w\",\"MEMORY\":\"5\",\"MEMORY\":\"5.0\"}\n"
@@ -252,7 +253,7 @@ TEST_CASE("compressed files are read by their content", "[formats]") {
   while (text.size() < (std::size_t{3} << 20)) text += fmt::format("{} ", random.below(1'000'000));
   CHECK(read_file(folder.write("named.json", gzip(text))) == text);
   CHECK(read_file(folder.write("plain.gz", text)) == text);
-  // Several gzip members can follow one another, as from `cat a.gz b.gz`, and zero bytes can follow them, as on tapes.
+  // A file may have several gzip members in a row, as from `cat a.gz b.gz`, and zero bytes after them, as on tapes.
   CHECK(read_file(folder.write("two", gzip(text) + gzip("end") + std::string(1000, '\0'))) == text + "end");
   CHECK(read_file(folder.write("empty", gzip(""))).empty());
   const std::string graph = graph_file(R"({"name":"a","size":1})");
@@ -309,7 +310,7 @@ TEST_CASE("reading stops at a limit of bytes, before or after they are expanded"
   CHECK(contains(error(folder.write("large", text + ' ')), "large: has more than the 1048576 bytes (1.00 MiB)"));
   CHECK(contains(error(folder.write("bomb.gz", gzip(std::string(std::size_t{64} << 20, ' ')))),
                  "bomb.gz: has more than the 1048576 bytes"));
-  // A sparse file of 100 GiB is refused by its size, before it is read.
+  // A sparse file of 100 GiB is refused because of its size, before it is read.
   const std::string sparse = folder.write("sparse", "{");
   std::filesystem::resize_file(sparse, std::uintmax_t{100} << 30);
   CHECK(contains(error(sparse), "sparse: has more than the 1048576 bytes"));
@@ -349,7 +350,7 @@ TEST_CASE("a pipe without an end stops at the limit, and a silent one when it is
   }
   SECTION("in small pieces, compressed") {
     const std::string text = "some text", packed = gzip(text);
-    std::size_t written = 0;  // Catch's checks are for one thread
+    std::size_t written = 0;  // is checked after the thread has ended, because Catch's checks are for one thread
     std::thread writer([&] {
       const int file = ::open(pipe.c_str(), O_WRONLY);
       for (const char c : packed) {

@@ -46,7 +46,7 @@ const std::vector<std::string> kGraphFiles{
 
 const std::string kCsv = "id,lower,upper,size,note\na,0,3,4,\"x\"\r\n\"b\",2,9,5,\n";
 
-/// CSV files with every column, and with the older names of columns.
+/// CSV files with all columns. kFullCsv uses the current names of columns, and kOldCsv the older names.
 const std::string kFullCsv =
     "id,lower,upper,size,alignment,offset,hint,gaps\na,0,30,4,2,8,,5-7 9-12\nb,2,9,5,,,-1,\nc,20,40,16,8,,16,25-30\n";
 const std::string kOldCsv = "buffer_id,start,end,size,gaps\na,0,29,4,5-6 9-11\nb,2,8,5,\nc,20,39,16,25-29\n";
@@ -79,8 +79,8 @@ const std::vector<std::string> kTokens{"0",
                                        "5-7@0:4",
                                        " "};
 
-/// Makes a few random edits: changes a byte, replaces a run of bytes by a token, removes or repeats a run, or cuts off
-/// the end.
+/// Makes one to four random edits. Each edit changes a byte, replaces a run of bytes by a token, removes or repeats a
+/// run, or cuts off the end of the text.
 std::string mutated(std::string text, Random& random) {
   const auto position = [&] {
     return static_cast<std::size_t>(random.below(static_cast<std::int64_t>(text.size()) + 1));
@@ -108,7 +108,7 @@ std::string mutated(std::string text, Random& random) {
   return text;
 }
 
-/// Replaces one number of the text by a token. Such edits get furthest into a parser.
+/// Replaces one number of the text by a token. Texts with such an edit often pass the first checks of a parser.
 std::string with_number_replaced(std::string text, Random& random) {
   const auto start = random.place(text);
   const std::size_t digit = text.find_first_of("0123456789", start);
@@ -116,8 +116,8 @@ std::string with_number_replaced(std::string text, Random& random) {
   return text.replace(digit, text.find_first_not_of("0123456789", digit) - digit, random.pick(kTokens));
 }
 
-/// Returns whether the parser accepted the text. Otherwise, it must have thrown a one-line InputError with the file's
-/// name.
+/// Returns whether the parser accepts the text. If it does not, checks that it throws a one-line InputError that names
+/// the file.
 template <typename Parse>
 bool accepts(const std::string& text, const Parse& parse) {
   try {
@@ -142,7 +142,7 @@ void mutate_often(const std::string& valid, std::uint64_t seed, const Parse& par
     const std::string text = random.chance(40) ? with_number_replaced(valid, random) : mutated(valid, random);
     ++(accepts(text, parse) ? accepted : refused);
   }
-  // Some texts must have been accepted, and some refused.
+  // The mutations are a useful test only if the parser has accepted some texts and refused many.
   CHECK(accepted > 10);
   CHECK(refused > 1000);
 }
@@ -153,7 +153,7 @@ TEST_CASE("every mutated graph file gives a graph or one clear line", "[formats]
   for (std::size_t i = 0; i < kGraphFiles.size(); ++i) {
     mutate_often(kGraphFiles[i], i + 1, [](const std::string& text) {
       const Graph graph = parse_graph(text, "file");
-      // Whatever was accepted can be written and read again.
+      // A graph that was accepted must be the same after it is written and read again.
       if (parse_graph(graph_to_json(graph), "again").fingerprint() != graph.fingerprint()) FAIL("round trip: " << text);
     });
   }
@@ -171,7 +171,7 @@ TEST_CASE("every mutated schedule, plan and CSV file gives a result or one clear
   mutate_often(plan_to_json(graph, plan), 12, [&](const std::string& text) { parse_plan(text, "file", graph); });
   const auto parse_csv = [](const std::string& text) {
     const std::vector<BufferSpec> specs = parse_minimalloc_csv(text, "file");
-    // Whatever was accepted can be written and read again, with the offsets fixed.
+    // Problems that were accepted must be the same after they are written and read again. The written file has offsets.
     Plan placed;
     for (std::size_t i = 0; i < specs.size(); ++i)
       placed.buffers.push_back({.node = static_cast<NodeId>(i), .offset = specs[i].offset.value_or(0)});

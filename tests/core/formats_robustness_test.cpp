@@ -1,4 +1,4 @@
-// Tests of inputs and outputs that were once handled wrongly.
+// Tests inputs and outputs that earlier versions of Cairn handled wrongly.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -29,7 +29,7 @@ TEST_CASE("deeply nested JSON is one error, and brackets inside strings do not c
   CHECK(error_of_graph(deep + std::string(deep.size(), ']')).find("nested") != std::string::npos);
   const std::string named = R"({"format":"cairn.graph","version":1,"nodes":[{"name":")" + deep + R"(\"[","size":1}]})";
   CHECK(error_of_graph(named).empty());
-  // This limit of nesting also holds for the lines of a trace.
+  // The same limit of nesting applies to each line of a trace.
   const std::string start = R"({"INSTRUCTION":"ANNOTATE","ANNOTATION":"START"})";
   CHECK(
       error_of_graph(start + "\n" + deep + std::string(deep.size(), ']')).find("g.json: line 2: the JSON is nested") ==
@@ -80,7 +80,7 @@ TEST_CASE("a schedule without the graph's fingerprint says so", "[formats]") {
   CHECK(contains(
       error_of([&] { parse_schedule(R"({"format":"cairn.schedule","version":1,"steps":[0]})", "s.json", graph); }),
       "\"graph\" is missing"));
-  // The message must not call a graph without a name ''.
+  // This graph has no name, so the message must not contain an empty name in quotes.
   const std::string other = error_of(
       [&] { parse_schedule(R"({"format":"cairn.schedule","version":1,"graph":"0","steps":[0]})", "s.json", graph); });
   CHECK(contains(other, "this graph has " + graph.fingerprint()));
@@ -126,8 +126,8 @@ TEST_CASE("devices, pipes and open descriptors are written to, not replaced", "[
   ::close(reader);
   CHECK(fs::is_fifo(pipe));
 
-  // If /dev/stdout is redirected to a file, an open descriptor of that file must see what was written. /dev/fd/N stands
-  // for it here.
+  // If /dev/stdout is redirected to a file, a descriptor of the file that was opened earlier must see what is written.
+  // In this test, /dev/fd/N takes the place of /dev/stdout.
   const std::string file = folder / "file";
   const int held = ::open(file.c_str(), O_RDWR | O_CREAT | O_APPEND, 0600);
   REQUIRE(::write(held, "a", 1) == 1);

@@ -13,8 +13,8 @@ using namespace cairn::core;
 
 namespace {
 
-/// Builds a trace line by line. Also tracks, as the traced program did, the bytes of all storages that have references,
-/// and the peak of these bytes.
+/// Builds a trace line by line. Like the program that a trace records, it also tracks how many bytes are in storages
+/// with at least one reference, and the peak of these bytes.
 class TraceWriter {
  public:
   void annotate(const std::string& what) { line(R"("INSTRUCTION":"ANNOTATE","ANNOTATION":")" + what + "\""); }
@@ -47,7 +47,7 @@ class TraceWriter {
   void copy(const std::string& from, const std::string& to) {
     line(R"("INSTRUCTION":"COPY","SRC":")" + from + R"(","DST":")" + to + "\"");
   }
-  /// `freed`: bytes of the storage if this was its last reference.
+  /// Drops one reference. If it is the last one to its storage, `freed` must be the bytes of the storage.
   void release(const std::string& name, std::int64_t freed = 0) {
     line(R"("INSTRUCTION":"RELEASE","NAME":")" + name + "\"");
     live_ -= freed;
@@ -85,8 +85,8 @@ std::string trace_error(const std::string& text) { return cairn::tests::parse_er
 }  // namespace
 
 TEST_CASE("a small training step becomes the graph that its references describe", "[formats][simrd]") {
-  // The step is x -> conv -> bias (added in place through a view) -> norm -> relu in place -> loss. Its backward pass
-  // computes the gradients of x and of the weight; the latter is still referenced at the end.
+  // The step is x -> conv -> bias (added in place through a view) -> norm -> relu in place -> loss. The backward pass
+  // computes the gradients of x and of the weight w. The gradient of w is still referenced when the trace ends.
   TraceWriter trace;
   trace.annotate("START");
   trace.constant("w", 100);
@@ -128,10 +128,11 @@ TEST_CASE("a small training step becomes the graph that its references describe"
   CHECK(names == std::vector<std::string>{"conv#0", "add_#1", "norm#2", "relu_#3", "loss#4", "ones_like#5",
                                           "norm_backward#6", "conv_backward#7", "use#8"});
   CHECK(cost == 50 + 3 + 2 + 10 + 20 + 5 + 7 + 1 + 30 + 60 + 9);
-  CHECK(graph.cost(0) == 53);  // includes the cost of a view of its output
-  CHECK(graph.cost(1) == 12);  // includes the cost of a view of a constant, which the next node gets
+  CHECK(graph.cost(0) == 53);  // 50 for the op, and 3 for the view of its output
+  CHECK(graph.cost(1) == 12);  // 10 for the op, and 2 for a view of a constant, which the next op gets
 
-  // Mutations take over the storage of what they mutate. The norm's statistics are an output of their own.
+  // A mutation becomes an in-place node, which takes over the storage of the mutated tensor. The norm's statistics
+  // become a second output of the norm.
   CHECK(graph.inplace(1) == 0);
   CHECK(graph.size(1) == 1000);
   CHECK(graph.scratch(1) == -1000);
@@ -143,8 +144,8 @@ TEST_CASE("a small training step becomes the graph that its references describe"
   CHECK(graph.scratch(3) == -1000);
   CHECK(inputs(graph, 6) == std::vector<OutputRef>{5, 3, {2, 1}});
 
-  // The weight's gradient and the loss are kept, because they are still referenced at the end. The gradient of x is
-  // not.
+  // The gradient of the weight and the loss are kept, because they are still referenced when the trace ends. The
+  // gradient of x is not kept.
   REQUIRE(graph.output_count(7) == 2);
   CHECK(graph.value_size(graph.value(7)) == 40);
   CHECK_FALSE(graph.value_kept(graph.value(7)));

@@ -37,7 +37,7 @@ std::string content(const std::string& path) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-/// Returns the error about a file with this header and `data` bytes of tensors.
+/// Writes a safetensors file with this header and `data` bytes of tensors, and returns the error from reading the file.
 std::string error_with_header(const tests::Folder& folder, const std::string& header, std::size_t data) {
   const std::uint64_t length = header.size();
   std::string text(sizeof(length), '\0');

@@ -43,7 +43,8 @@ bool topological(const std::vector<Node>& nodes, const std::vector<NodeId>& orde
   return true;
 }
 
-/// Returns Kahn's order: each step runs the lowest node that has not run and whose inputs have.
+/// Returns the order by Kahn's algorithm: each step runs the node of lowest index that has not run, but whose inputs
+/// have all run.
 std::vector<NodeId> kahn_by_index(const std::vector<Node>& nodes) {
   std::vector<NodeId> order;
   const auto ran = [&](OutputRef v) { return std::find(order.begin(), order.end(), v.node) != order.end(); };
@@ -64,7 +65,7 @@ TEST_CASE("a graph says what its builder was told") {
     const std::vector<Node> nodes = random_nodes(random);
     GraphBuilder builder("name");
     for (const Node& node : nodes) builder.add(node);
-    // Repeated inputs are dropped, whether add() or add_input() adds them.
+    // An input that a node already has is dropped, whether add() or add_input() adds it again.
     for (NodeId v = 0; v < builder.node_count(); ++v) {
       for (const OutputRef input : nodes[static_cast<std::size_t>(v)].inputs) {
         if (random.chance(20)) builder.add_input(v, input);
@@ -115,7 +116,7 @@ TEST_CASE("an order that is given is the input order") {
     REQUIRE(graph.order_was_given());
     REQUIRE(to_vector(graph.input_order()) == order);
 
-    // An order that swaps a node with the input right before it is refused.
+    // Swaps a node with one of its inputs that runs right before it. The resulting order must be refused.
     for (std::size_t i = 0; i + 1 < order.size(); ++i) {
       const auto inputs = graph.inputs(order[i + 1]);
       if (std::find(inputs.begin(), inputs.end(), order[i]) == inputs.end()) continue;
@@ -204,8 +205,8 @@ TEST_CASE("the fingerprint follows what memory and validity depend on, and nothi
     REQUIRE(with(i, [](Node& node) { node.size += 1; }) != fingerprint);
     REQUIRE(with(i, [](Node& node) { node.scratch += 1; }) != fingerprint);
 
-    // Keeping a node may make the negative scratch of its reader illegal. So only the last node of the order, which has
-    // no reader, is changed here.
+    // If a node with a reader became kept, the reader's negative scratch could become illegal. So this check changes
+    // only the last node of the order, which has no reader.
     const auto last = static_cast<std::size_t>(graph.input_order().back());
     REQUIRE(with(last, [](Node& node) { node.keep = !node.keep; }) != fingerprint);
     const Node& end = nodes[last];
@@ -246,8 +247,7 @@ TEST_CASE("the empty graph") {
   CHECK(graph.fingerprint() == GraphBuilder().build().fingerprint());
 }
 
-/// Returns the message with which the graph is rejected, which must be one line. Checks that it contains each of
-/// `words`.
+/// Checks that build() rejects the graph with a one-line message that contains each of `words`. Returns the message.
 std::string check_refused(GraphBuilder& builder, const std::vector<std::string>& words) {
   const std::string message = tests::error_of([&] { builder.build(); });
   tests::check_line(message, words);
@@ -273,7 +273,7 @@ TEST_CASE("edges that cannot be") {
   }
 }
 
-/// Returns `from` and all nodes that read it, directly or indirectly.
+/// Returns `from` together with all nodes that read its output directly or through other nodes.
 std::set<NodeId> reached_from(const std::vector<Node>& nodes, NodeId from) {
   std::set<NodeId> reached{from};
   for (std::size_t round = 0; round < nodes.size(); ++round) {
@@ -290,7 +290,7 @@ TEST_CASE("every random cycle is found, and the nodes that are named lie on one"
   int cycles = 0;
   tests::for_each_seed(1000, [&](Random& random) {
     std::vector<Node> nodes = random_nodes(random, {.scratch = false, .in_place = false});
-    // No name is part of another one, so that names can be found in a message.
+    // Makes names of which none is part of another name, so that a search in a message finds only whole names.
     for (std::size_t i = 0; i < nodes.size(); ++i) nodes[i].name = fmt::format("<{}>", i);
     const auto from = static_cast<NodeId>(random.below(static_cast<std::int64_t>(nodes.size())));
     const std::set<NodeId> reached = reached_from(nodes, from);
@@ -298,8 +298,8 @@ TEST_CASE("every random cycle is found, and the nodes that are named lie on one"
     std::vector<NodeId> targets(reached.begin(), reached.end());
     targets.erase(std::find(targets.begin(), targets.end(), from));
     const NodeId to = random.pick(targets);
-    // An edge from `to` back to `from` is added below. It puts those nodes on a cycle that lie on a path from `from` to
-    // `to`.
+    // The test adds an edge from `to` back to `from`. The nodes on a cycle are then those that lie on a path from
+    // `from` to `to`. They are found here, before the edge exists.
     std::set<NodeId> on_cycle;
     for (const NodeId v : reached) {
       if (reached_from(nodes, v).count(to) != 0) on_cycle.insert(v);
@@ -348,7 +348,7 @@ TEST_CASE("numbers that cannot be") {
 }
 
 TEST_CASE("negative scratch is legal down to what the node and its own inputs hold") {
-  // Only gamma reads alpha (10 bytes) and beta (4 bytes). Another node reads delta (100 bytes), too.
+  // Only gamma reads alpha (10 bytes) and beta (4 bytes). Delta (100 bytes) is also read by another node.
   const auto graph_with = [](std::int64_t scratch, std::int64_t size, bool keep_alpha) {
     std::vector<Node> nodes{make_node("alpha", 10), make_node("beta", 4), make_node("delta", 100),
                             make_node("gamma", size, {0, 1, 2}), make_node("end", 1, {2, 3})};

@@ -27,7 +27,7 @@ using tests::random_order;
 using tests::show;
 using tests::Values;
 
-/// Returns whether `a` dominates `b` by the literal definition. core::dominates() has tests of its own.
+/// Returns whether `a` dominates `b`, by the literal definition in the reference. Other tests cover core::dominates().
 bool dominates_literally(const Values& a, const Values& b) { return reference::dominates_by_pointers(a, b); }
 
 TEST_CASE("A node-sum graph is its weights and its distinct edges", "[node_sum]") {
@@ -73,7 +73,7 @@ TEST_CASE("A node-sum graph refuses unknown nodes and loops and cycles", "[node_
         bad.second = unknown;
         break;
       case 2: {
-        // The edge leads from the end of a path to a node of the path, which closes a cycle.
+        // Walks along a path from `node`. An edge from the end of the path back to a node of the path closes a cycle.
         Order walk{node};
         const NodeSumGraph graph(parts.weights, parts.edges);
         while (!graph.successors(walk.back()).empty()) {
@@ -91,8 +91,8 @@ TEST_CASE("A node-sum graph refuses unknown nodes and loops and cycles", "[node_
   }
 }
 
-/// Returns the order after a change: two steps swapped, or a step replaced, removed or added. The result can still be a
-/// topological order.
+/// Returns `order` with one change: two steps are swapped, or one step is replaced, removed or added. The result may or
+/// may not be a topological order.
 Order changed(Random& random, Order order, NodeId nodes) {
   if (order.empty()) return {0};
   switch (random.below(5)) {
@@ -150,7 +150,7 @@ TEST_CASE("Profile and peak of node-sum schedules and of their prefixes", "[node
   }
 }
 
-// The following tests are about section 3 of Jin et al.
+// The following tests check statements of section 3 of Jin et al., about cuts and partial schedules.
 
 TEST_CASE("Lemmas 3.3 and 3.6: cuts and partial schedules under union and intersection", "[node_sum]") {
   Random random(33);
@@ -221,7 +221,7 @@ TEST_CASE("Theorem 3.1 holds for computation graphs too", "[node_sum]") {
   }
 }
 
-// The following tests are about section 4.1 of Jin et al.
+// The following tests check statements of section 4.1 of Jin et al., about eager schedules.
 
 TEST_CASE("Lemma 4.3: the eager schedule is one and dominates the schedule it is made from", "[node_sum]") {
   Random random(43);
@@ -233,7 +233,7 @@ TEST_CASE("Lemma 4.3: the eager schedule is one and dominates the schedule it is
     REQUIRE(reference::valid(graph, sooner));
     REQUIRE(reference::eager(graph, sooner));
     REQUIRE(dominates_literally(reference::profile(graph, sooner), reference::profile(graph, order)));
-    // Only nodes of weight <= 0 move, so the others keep their order.
+    // Making a schedule eager moves only nodes of weight <= 0. So nodes of positive weight keep their order.
     const auto positive = [&](const Order& from) {
       Order nodes;
       std::copy_if(from.begin(), from.end(), std::back_inserter(nodes), [&](NodeId v) { return graph.weight(v) > 0; });
@@ -246,8 +246,8 @@ TEST_CASE("Lemma 4.3: the eager schedule is one and dominates the schedule it is
   CHECK(changes > 7000);
 }
 
-/// Returns a small computation graph with random features: scratch, in-place nodes, kept nodes, several sources and
-/// sinks.
+/// Returns a small computation graph that at random has scratch, in-place nodes, kept nodes, several sources, and
+/// several sinks.
 Graph random_computation_graph(Random& random, NodeId max_nodes) {
   tests::RandomGraphOptions options{.min_nodes = 1, .max_nodes = max_nodes, .keep = random.chance(60)};
   options.in_place = random.chance(70);
@@ -298,7 +298,8 @@ TEST_CASE("reduce_to_node_sum is Algorithm 3", "[node_sum]") {
   CHECK(releases > 5000);
 }
 
-/// Returns the computation nodes in the order in which `order` runs their start nodes.
+/// The reduction splits each computation node into a start node and other nodes. Returns the computation nodes in the
+/// order in which `order` runs their start nodes.
 Order started(const NodeSumReduction& reduction, const Order& order) {
   Order nodes;
   for (const NodeId node : order) {
@@ -338,7 +339,8 @@ TEST_CASE("Lemma 4.5: to a node-sum schedule that dominates", "[node_sum]") {
     const Values summed = reference::profile(reduction.graph, order);
     const Values bytes = reference::profile(graph, schedule.steps);
     REQUIRE(dominates_literally(summed, bytes));
-    // The result starts nodes in the order of the schedule. So converting it back gives the same schedule.
+    // The node-sum order runs the start nodes in the order of the schedule. So converting it back must give the same
+    // schedule.
     REQUIRE(started(reduction, order) == schedule.steps);
     REQUIRE(from_node_sum(reduction, order) == schedule);
     REQUIRE(dominates_literally(bytes, summed));
@@ -361,7 +363,8 @@ TEST_CASE("Lemma 4.5: from any node-sum schedule to one that dominates", "[node_
     REQUIRE(bytes == reference::profile(graph, schedule));
     REQUIRE(dominates_literally(bytes, summed));
     strictly += !dominates_literally(summed, bytes);
-    // The proof of Lemma 4.5 makes the schedule eager first. That must also give a schedule that dominates.
+    // The proof of Lemma 4.5 first makes the node-sum schedule eager. After this step, too, the converted schedule must
+    // dominate.
     const Order sooner = eager_schedule(reduction.graph, order);
     REQUIRE(dominates_literally(Evaluator(graph).profile(from_node_sum(reduction, sooner).steps), summed));
   }

@@ -12,14 +12,14 @@
 #include "cairn/tests/support/reference_order.h"
 #include "cairn/tests/support/show.h"
 
-/// Random sequences, node-sum graphs and orders for tests of the definitions in Jin et al., "New Tools for Peak Memory
-/// Scheduling".
+/// Makes random sequences, node-sum graphs and orders, for tests of definitions in Jin et al., "New Tools for Peak
+/// Memory Scheduling".
 namespace cairn::tests {
 
 using Values = core::reference::Bytes;
 using core::reference::Order;
 
-/// Draws a bound for random weights. Small bounds give many ties and zeros.
+/// Draws an upper bound for random weights. Small bounds make ties and zeros frequent.
 inline std::int64_t random_bound(Random& random) {
   return random.pick(std::vector<std::int64_t>{0, 1, 1, 2, 2, 3, 10, 1000, std::int64_t{1} << 40});
 }
@@ -36,8 +36,8 @@ inline Values random_values(Random& random, std::int64_t max_length) {
   return values;
 }
 
-/// Copies `values` entry by entry, sometimes repeating or skipping one, and adds or subtracts small amounts. In most
-/// cases, `values` just dominates the result or just does not.
+/// Copies `values` entry by entry, sometimes repeats or skips an entry, and adds or subtracts small amounts. So in most
+/// cases it is a close call whether `values` dominates the result.
 inline Values near_dominated(Random& random, const Values& values) {
   Values near;
   const int more = random.chance(50) ? 50 : 10, less = random.chance(50) ? 0 : 10;
@@ -52,7 +52,8 @@ inline Values near_dominated(Random& random, const Values& values) {
   return near;
 }
 
-/// Returns the values after up to two small changes: an entry is changed by at most 1, inserted or removed.
+/// Returns `values` after at most two small changes. Each change adds at most 1 to an entry or subtracts at most 1, or
+/// inserts or removes an entry.
 inline Values near_values(Random& random, Values values) {
   for (std::int64_t k = random.between(0, 2); k > 0; --k) {
     const auto place = random.place(values);
@@ -70,7 +71,7 @@ inline Values near_values(Random& random, Values values) {
   return values;
 }
 
-/// Calls `visit` for every sequence of 1..max_length values from 0..highest.
+/// Calls visit(sequence) for every sequence of 1 to `max_length` values, each from 0 to `highest`.
 template <class Visit>
 void for_each_sequence(std::int64_t highest, std::size_t max_length, const Visit& visit) {
   std::vector<Values> shorter{{}};
@@ -87,8 +88,8 @@ void for_each_sequence(std::int64_t highest, std::size_t max_length, const Visit
   }
 }
 
-/// Calls `visit` for every sequence of 1..max_length values from {0, 2^62 - 1, 2^62}. Profiles have no larger values,
-/// because the sizes of a graph sum to at most 2^62.
+/// Calls visit(sequence) for every sequence of 1 to `max_length` values from {0, 2^62 - 1, 2^62}. Profiles have no
+/// larger values, because the sizes of all nodes of a graph sum to at most 2^62.
 template <class Visit>
 void for_each_wide_sequence(std::size_t max_length, const Visit& visit) {
   constexpr std::int64_t kTop = std::int64_t{1} << 62;
@@ -98,15 +99,15 @@ void for_each_wide_sequence(std::size_t max_length, const Visit& visit) {
   });
 }
 
-/// Returns the prefix sums of `steps`, with `start` added to each. The first one is `start`.
+/// Returns `start`, followed by the prefix sums of `steps` with `start` added to each.
 inline Values summed(std::int64_t start, const Values& steps) {
   Values values{start};
   for (const std::int64_t step : steps) values.push_back(values.back() + step);
   return values;
 }
 
-/// Returns the turning points of a profile that begins at `start` and has these segments: valley, peak, valley, and so
-/// on.
+/// Returns a profile that begins at `start` and goes through these segments: up by a segment's rise to a peak, then
+/// down by its drop to a valley, and so on.
 inline Values zigzag(std::int64_t start, std::span<const core::Segment> segments) {
   Values values{start};
   for (const core::Segment& segment : segments) {
@@ -116,7 +117,7 @@ inline Values zigzag(std::int64_t start, std::span<const core::Segment> segments
   return values;
 }
 
-/// Weights and edges of a random node-sum graph; some edges occur twice.
+/// The weights and edges of a random node-sum graph. Some edges occur twice.
 struct NodeSumCase {
   std::vector<std::int64_t> weights;
   std::vector<core::NodeSumGraph::Edge> edges;
@@ -145,8 +146,8 @@ inline core::NodeSumGraph random_node_sum_graph(Random& random, core::NodeId min
   return core::NodeSumGraph(std::move(parts.weights), std::move(parts.edges));
 }
 
-/// Returns a random topological order. An eager one (section 4.1 of Jin et al.) runs a node of positive weight only if
-/// no other node is ready.
+/// Returns a random topological order. If `eager` is set, the order is eager in the sense of section 4.1 of Jin et al.:
+/// it runs a node of positive weight only when no other node is ready.
 template <class Weight>
 Order random_order(Random& random, const core::reference::OrderModel& model, bool eager, const Weight& weight) {
   Order order;

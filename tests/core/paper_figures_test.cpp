@@ -10,8 +10,8 @@
 #include "cairn/tests/reference/reference.h"
 #include "cairn/tests/support/random_graph.h"
 
-// Computes the worked examples of three papers (Kumar et al., MOCCASIN, Jin et al.) with the fast evaluator and with
-// the reference.
+// Checks worked examples of three papers (Kumar et al., MOCCASIN, Jin et al.) with both the fast evaluator and the
+// reference.
 namespace cairn::core::paper_figures_test {
 namespace {
 
@@ -33,8 +33,8 @@ std::vector<std::int64_t> profile_of(const Graph& graph, const Schedule& schedul
 
 TEST_CASE("Kumar et al., Figure 1: four units, or three with one recomputation") {
   enum : NodeId { A, B, C, D, E };
-  // According to the caption, D reads two nodes while A waits in memory for E. It does not matter whether C reads A or
-  // B, so the test tries both.
+  // The figure's caption says that D reads two nodes while A stays in memory for E. It leaves open whether C reads A or
+  // B, so the test tries both. The peak is the same.
   for (const NodeId input_of_c : {A, B}) {
     const Graph graph = build_graph({make_node("A", 1), make_node("B", 1, {A}), make_node("C", 1, {input_of_c}),
                                      make_node("D", 1, {B, C}), make_node("E", 1, {D, A})});
@@ -55,8 +55,9 @@ TEST_CASE("Kumar et al., Figure 1: four units, or three with one recomputation")
 }
 
 TEST_CASE("MOCCASIN, Figures 2 and 3: peak three with node 1 computed twice") {
-  // The edges are 1 -> 2 -> 3 -> 4 and 1 -> 4. Node 1 is in memory from event 1 to event 3, in which node 2 runs. It is
-  // computed again in event 7, while node 3 is in memory. The peak is reached in event 10, in which node 4 runs.
+  // The edges are 1 -> 2 -> 3 -> 4 and 1 -> 4. In MOCCASIN, stage k has k events, in which nodes 1 to k may run. Node 1
+  // is in memory from event 1 to event 3, in which node 2 runs. Node 1 is computed again in event 7, while node 3 is in
+  // memory. The peak is reached in event 10, in which node 4 runs.
   const auto example = [](const std::vector<std::int64_t>& m) {
     return build_graph(
         {make_node("1", m[0]), make_node("2", m[1], {0}), make_node("3", m[2], {1}), make_node("4", m[3], {2, 0})});
@@ -68,17 +69,17 @@ TEST_CASE("MOCCASIN, Figures 2 and 3: peak three with node 1 computed twice") {
   CHECK(evaluate(unit, schedule).peak_step == 4);
   CHECK(evaluate(unit, schedule).recomputed == 1);
 
-  // Different sizes m1 to m4 show which nodes are in memory: 1 in event 1, 1 and 2 in event 3, then 2 and 3, in event 7
-  // 1 and 3, and at last 1, 3 and 4.
+  // The sizes are different powers of ten, so a digit of each sum shows whether a node is in memory: node 1 in event 1,
+  // nodes 1 and 2 in event 3, then 2 and 3, then 1 and 3 in event 7, and at last 1, 3 and 4.
   const Graph weighted = example({1, 10, 100, 1000});
   CHECK(profile_of(weighted, schedule) == std::vector<std::int64_t>{0, 1, 1, 11, 10, 110, 100, 101, 101, 1101, 0});
 }
 
 TEST_CASE("Jin et al., Example 2.2: schedules of equal peak are not equally good") {
-  // The example gives weights in the node-sum model: +10 and -9 to v2 and v3, +4 and -3 to v4 and v5 and to v6 and v7,
-  // +9 and -5 to v8 and v9. Here, the first node of a pair has an output of the positive weight. The second node reads
-  // it, and leaves only the sum of both weights in memory: its output has that size. Its scratch is minus that size, so
-  // that memory does not rise while it runs.
+  // The example gives node weights in the node-sum model: +10 and -9 for v2 and v3, +4 and -3 for v4 and v5 and also
+  // for v6 and v7, +9 and -5 for v8 and v9. In this graph, the first node of a pair has an output of the positive
+  // weight. The second node reads this output and leaves only the sum of both weights in memory, so its own output has
+  // that size. Its scratch is minus that size, so that memory does not rise while the node runs.
   enum : NodeId { v1, v2, v3, v4, v5, v6, v7, v8, v9 };
   std::vector<Node> nodes{make_node("v1")};
   const auto add_pair = [&nodes](NodeId source, std::int64_t bytes, std::int64_t rest) {
@@ -101,8 +102,8 @@ TEST_CASE("Jin et al., Example 2.2: schedules of equal peak are not equally good
     for (std::size_t i = 0; i < profile.size(); i += 2) after.push_back(profile[i]);
     return after;
   };
-  // v1 has weight 0. In the first two schedules v8 and v9 run last, so that the profile before them is that of the
-  // example's G1.
+  // In the first two schedules, v8 and v9 run last. So the profile before them is that of the paper's graph G1, which
+  // lacks v8 and v9. The leading 0 of v1 comes in addition.
   using Profile = std::vector<std::int64_t>;
   CHECK(after_each({{v1, v2, v3, v4, v6, v5, v7, v8, v9}}) == Profile{0, 0, 10, 1, 5, 9, 6, 3, 12, 7});
   CHECK(after_each({{v1, v2, v3, v4, v5, v6, v7, v8, v9}}) == Profile{0, 0, 10, 1, 5, 2, 6, 3, 12, 7});
@@ -110,8 +111,8 @@ TEST_CASE("Jin et al., Example 2.2: schedules of equal peak are not equally good
   CHECK(peak_of(graph, {{v1, v2, v3, v8, v9, v4, v5, v6, v7}}) == 10);
   CHECK(reference::least_peak_without_recomputation(graph) == 10);
 
-  // With the first order, v8 and v9 can run between v3 and v4 without exceeding 10. With the second order, they exceed
-  // 10 everywhere.
+  // In the first order, v8 and v9 can run between v3 and v4 without a peak above 10. In the second order, the peak
+  // exceeds 10 wherever v8 and v9 are inserted.
   const auto least_with_v8_v9_in = [&](const std::vector<NodeId>& order) {
     std::int64_t least = 1000;
     for (std::size_t i = 0; i <= order.size(); ++i) {

@@ -16,14 +16,14 @@ using tests::random_graph;
 
 using Kind = PeakBound::Kind;
 
-/// Returns the sum of all bytes in a text, in which numbers after "less" are subtracted. For "'a' (20 B) and scratch (4
-/// B), less 3 B that" it is 21. The numbers must be below 1024, because larger ones have other units.
+/// Returns the sum of all byte counts in `text`, where counts after the word "less" are subtracted. For "'a' (20 B) and
+/// scratch (4 B), less 3 B that" it returns 21. All counts must be below 1024, because larger ones are printed in KiB.
 std::int64_t named_bytes(const std::string& text) {
   std::int64_t sum = 0;
   for (std::size_t at = text.find(" B"); at != std::string::npos; at = text.find(" B", at + 1)) {
     std::size_t begin = at;
     while (begin > 0 && text[begin - 1] >= '0' && text[begin - 1] <= '9') --begin;
-    if (begin == at) continue;  // part of a name
+    if (begin == at) continue;  // this " B" is part of a node's name
     const bool less = begin >= 5 && text.compare(begin - 5, 5, "less ") == 0;
     sum += std::stoll(text.substr(begin, at - begin)) * (less ? -1 : 1);
   }
@@ -68,7 +68,8 @@ TEST_CASE("the parts of the lower bound are in memory together, and they and the
     taken_over += text.find(", less ") != std::string::npos ? 1 : 0;
     several_outputs += text.find(" outputs (") != std::string::npos ? 1 : 0;
     left_unnamed += text.find(" more (") != std::string::npos ? 1 : 0;
-    // No schedule has a peak below the bound.
+    // The bound must be at most the peak of a random schedule, and in small graphs at most the least peak of all
+    // orders.
     REQUIRE(bound.bytes <= evaluate(graph, tests::random_schedule(random, graph)).peak);
     if (graph.node_count() <= 9) REQUIRE(bound.bytes <= reference::least_peak_without_recomputation(graph));
   });

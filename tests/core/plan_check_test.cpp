@@ -37,7 +37,7 @@ bool says(const std::string& message, const std::vector<std::string>& parts) {
 TEST_CASE("what is wrong with a plan of a free-standing problem is named") {
   const std::vector<BufferSpec> specs{
       {"a", 0, 9, 4, 1, std::nullopt, std::nullopt, {{3, 5}}}, {"b", 3, 5, 4}, {"c", 6, 9, 8, 8, 8}};
-  const Plan right = plan_of(specs, {0, 0, 8});  // b lies in a's gap
+  const Plan right = plan_of(specs, {0, 0, 8});  // b lies in the gap of a, i.e. while a does not need its bytes
   REQUIRE(check_specs(specs, {}, right) == "");
 
   CHECK(says(check_specs(specs, {}, plan_of(specs, {0, 0, 16})), {"'c'", "must lie at 8"}));
@@ -59,7 +59,7 @@ TEST_CASE("what is wrong with a plan of a free-standing problem is named") {
   std::vector<BufferSpec> aligned = specs;
   aligned[0].alignment = 3;
   CHECK(says(check_specs(aligned, {}, plan_of(aligned, {16, 0, 8})), {"'a'", "is not aligned to 3"}));
-  // If a has no gap, it overlaps b.
+  // If a has no gap in its lifetime, a overlaps b.
   aligned[0] = {"a", 0, 9, 4};
   CHECK(says(check_specs(aligned, {}, right), {"'a'", "'b'", "at time 3"}));
 }
@@ -102,14 +102,14 @@ TEST_CASE("fixed offsets that contradict each other are named") {
   CHECK(says(check_fixed_offsets(apart, {}, 32), {"'z'", "aligned to 32"}));
   CHECK(says(check_fixed_offsets(apart, std::vector<AddressRange>{{20, 21}}), {"'z'", "forbidden"}));
   CHECK(says(check_fixed_offsets(apart, std::vector<AddressRange>{{17, 17}}), {"'z'", "wall at 17"}));
-  // The size of x is rounded up to 16, so x overlaps y.
+  // With an alignment of 8, the size of x is rounded up from 9 to 16 bytes, so x overlaps y.
   CHECK(says(check_fixed_offsets({{"x", 0, 5, 9, 1, 0}, {"y", 0, 5, 8, 1, 8}}, {}, 8), {"'x'", "'y'"}));
   CHECK_FALSE(check_fixed_offsets({{"x", 0, 5, 9, 1, std::numeric_limits<std::int64_t>::max()}}, {}).empty());
   CHECK_FALSE(check_fixed_offsets({{"x", 0, 5, std::numeric_limits<std::int64_t>::max(), 1, 0}}, {}, 8).empty());
   CHECK_FALSE(check_fixed_offsets({}, {}, std::numeric_limits<std::int64_t>::max()).empty());
 }
 
-/// Returns whether a plan is right by the definition. Counts the buffers that hold each byte at each time.
+/// Returns whether the plan satisfies the definition: it counts, for each byte and each time, the buffers that hold it.
 bool right_by_definition(const std::vector<BufferSpec>& specs, const std::vector<AddressRange>& forbidden,
                          const Plan& plan) {
   constexpr std::int64_t kTimes = 16, kBytes = 64;

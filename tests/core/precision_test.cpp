@@ -23,8 +23,8 @@ using core::Precision;
 TEST_CASE("bf16 rounds to the nearest, ties to even") {
   const auto bits = [](float value) { return Bf16(value).bits; };
   CHECK(bits(1.0F) == 0x3F80);
-  CHECK(bits(1.0F + 0x1p-8F) == 0x3F80);            // a tie, to even
-  CHECK(bits(1.0F + 0x1p-7F + 0x1p-8F) == 0x3F82);  // a tie, to even
+  CHECK(bits(1.0F + 0x1p-8F) == 0x3F80);            // a tie: rounds down, to the even mantissa
+  CHECK(bits(1.0F + 0x1p-7F + 0x1p-8F) == 0x3F82);  // a tie: rounds up, to the even mantissa
   CHECK(bits(1.0F + 0x1p-8F + 0x1p-20F) == 0x3F81);
   CHECK(bits(-2.5F) == 0xC020);
   CHECK(bits(0.0F) == 0x0000);

@@ -4,7 +4,8 @@
 
 namespace cairn::tests::processor_test {
 
-// The compiler's own function is right if the compiler is GCC.
+// The expected family comes from __builtin_cpu_supports(), which is reliable only in GCC. So only GCC compiles this
+// test.
 #if defined(__x86_64__) && !defined(__clang__)
 TEST_CASE("the family of the processor is the one that the compiler finds") {
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");

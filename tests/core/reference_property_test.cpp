@@ -8,7 +8,7 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 
-// Tests the reference itself: its searches over sets must find the same as trying every order and every schedule.
+// Tests the reference itself: its searches over sets of nodes must agree with trying every order and every schedule.
 namespace cairn::core::reference_property_test {
 namespace {
 
@@ -25,7 +25,7 @@ std::int64_t least_peak_of_all_orders(const Graph& graph) {
   return least;
 }
 
-/// Calls visit(schedule) for every valid schedule of at most `length` steps.
+/// Calls visit(schedule) for every valid schedule of at most `length` steps that begins with the steps in `schedule`.
 template <class Visit>
 void for_each_schedule(const Graph& graph, std::int64_t length, Schedule& schedule, const Visit& visit) {
   if (reference::valid(graph, schedule)) visit(schedule);

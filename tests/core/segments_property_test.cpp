@@ -32,9 +32,9 @@ Segments without_places(const std::vector<PlacedSegment>& placed) { return Segme
 /// Returns the segments of Definition 6.3 of Jin et al. without their positions.
 Segments literal_segments(const Values& values) { return without_places(reference::segments(values)); }
 
-/// Removes the hidden segment (core::CanonicalProfile) on which dominance does not depend, if there is one. Its change
-/// is 0, and its rise is at most the drop of the segment before it. There is at most one, because only the first
-/// segment that is not negative can have a change of 0.
+/// Removes the hidden segment, i.e. the segment on which dominance does not depend (see core::CanonicalProfile), if
+/// there is one. Its change is 0, and its rise is at most the drop of the segment before it. There is at most one,
+/// because only the first segment whose change is not negative can have a change of 0.
 Segments seen_by_dominance(Segments segments) {
   for (std::size_t i = 0; i < segments.size(); ++i) {
     const std::int64_t down = i == 0 ? 0 : segments[i - 1].drop;
@@ -45,13 +45,13 @@ Segments seen_by_dominance(Segments segments) {
   return segments;
 }
 
-/// Returns whether two profiles dominate each other, by the literal definition.
+/// Returns whether each of the two profiles dominates the other, by the literal definition.
 bool equivalent(const Values& a, const Values& b) {
   return reference::dominates_by_pointers(a, b) && reference::dominates_by_pointers(b, a);
 }
 
-/// Compares the segments of a profile, their positions, and the start, peak and end that CanonicalProfile reports with
-/// Definition 6.3 of Jin et al.
+/// Checks the segments of a profile, their positions, and the start, peak and end that CanonicalProfile reports. All
+/// must agree with Definition 6.3 of Jin et al.
 void check_segments(const Values& values) {
   const std::vector<PlacedSegment> expected = reference::segments(values);
   const std::vector<PlacedSegment> placed = place_segments(values);
@@ -102,7 +102,7 @@ TEST_CASE("Lemma 6.4: a segment's values lie between its valleys and its peak", 
       REQUIRE(reference::right_peak(values, segment.begin, segment.peak) == segment.peak);
       REQUIRE(reference::left_peak(values, segment.peak, segment.end) == segment.peak);
       REQUIRE(reference::right_valley(values, segment.peak, segment.end) == segment.end);
-      // Negative segments come first. Of the others, only the first one may have a change of 0.
+      // Segments with a negative change come first. Of the remaining segments, only the first may have a change of 0.
       REQUIRE((segment.change() != 0 || !nonnegative));
       REQUIRE((!segment.negative() || !nonnegative));
       nonnegative = !segment.negative();
@@ -143,7 +143,8 @@ Segments all_small_segments(std::int64_t highest) {
 TEST_CASE("Two segments belong together exactly if Definition 6.3 makes no two of them", "[segments]") {
   const Segments all = all_small_segments(5);
   for (const Segment& a : all) {
-    // belong_together() requires segments of Definition 6.3. Each of these is one, even if its rise or drop is 0.
+    // belong_together() is defined only for segments in the sense of Definition 6.3. Each segment of this list is one,
+    // even if its rise or drop is 0.
     REQUIRE(literal_segments(zigzag(0, Segments{a})) == Segments{a});
     for (const Segment& b : all) {
       const Values values = zigzag(0, Segments{a, b});
@@ -203,7 +204,7 @@ TEST_CASE("append_segment of single steps gives the segments of the profile", "[
   }
 }
 
-/// A segment with the nodes that it consists of.
+/// A segment together with the nodes that it consists of.
 struct Block : Segment {
   std::vector<int> nodes;
 };
@@ -229,7 +230,7 @@ TEST_CASE("append_segment of a derived type absorbs from left to right", "[segme
   }
 }
 
-/// Returns values that are equal for two profiles exactly if the profiles dominate each other.
+/// Returns a key of a profile: two profiles have the same key exactly if each of them dominates the other.
 std::vector<std::int64_t> seen_by_dominance(const Values& values) {
   const CanonicalProfile profile = canonical(values);
   return zigzag(profile.start, seen_by_dominance(profile.segments));
@@ -267,10 +268,10 @@ TEST_CASE("Profiles dominate each other exactly if dominance sees the same segme
   CHECK(alike > 3000);
 }
 
-// The following test is about Theorem 6.5 of Jin et al.
+// The following test checks Theorem 6.5 of Jin et al., about segments of an isolated path.
 
-/// Returns a random node-sum graph in which nodes 0 to path - 1 form a path. One to three further nodes have random
-/// edges between them, and edges to or from the ends of the path.
+/// Returns a random node-sum graph in which nodes 0 to path - 1 form a path. It has one to three more nodes, with
+/// random edges between these nodes, and between them and the ends of the path.
 NodeSumGraph random_graph_around_path(Random& random, NodeId path) {
   const auto n = static_cast<NodeId>(path + random.between(1, 3));
   const std::int64_t bound = random.pick(Values{1, 2, 2, 5, 100});
@@ -279,8 +280,8 @@ NodeSumGraph random_graph_around_path(Random& random, NodeId path) {
   for (NodeId v = 0; v < n; ++v) weights.push_back(random.between(-bound, bound));
   for (NodeId v = 1; v < path; ++v) edges.emplace_back(v - 1, v);
   for (NodeId v = path; v < n; ++v) {
-    // Of the nodes outside the path, the first can get an edge to an end of the path, and the others an edge from an
-    // end. Edges between nodes outside the path lead to higher numbers. So there is no cycle.
+    // The first node outside the path may get an edge to an end of the path. The second and third such node may get an
+    // edge from an end. Edges between nodes outside the path lead to higher numbers. So there is no cycle.
     const auto before_source = [&](NodeId w) { return (w - path) % 3 == 0; };
     if (before_source(v) && random.chance(50)) edges.emplace_back(v, random.pick(Order{0, path - 1}));
     if (!before_source(v) && random.chance(50)) edges.emplace_back(random.pick(Order{0, path - 1}), v);
@@ -301,8 +302,8 @@ TEST_CASE("Theorem 6.5: the segments of an isolated path may run without a break
     const Order path = tests::numbers_below(length);
     if (!reference::isolated(graph, reference::set_of(path), true)) continue;
     ++cases;
-    // Jin et al. look at the memory after each node of the path but the last. A segment consists of the nodes after its
-    // left valley.
+    // Jin et al. form the segments from the memory after each node of the path except the last. A segment from valley i
+    // to valley j then consists of the nodes i + 1 to j.
     Values values = profile(graph, path);
     values.erase(values.begin());
     values.pop_back();
@@ -331,9 +332,9 @@ TEST_CASE("Theorem 6.5: the segments of an isolated path may run without a break
   }
 }
 
-// The following tests are about Theorem 6.8 of Jin et al.
+// The following tests check Theorem 6.8 of Jin et al., about merging the segments of parallel chains.
 
-/// Calls visit(steps) for every way to interleave the steps of the parts, each part in its order.
+/// Calls visit(steps) for every way to interleave the steps of the parts. The steps of each part stay in their order.
 template <class Visit>
 void for_each_interleaving(const std::vector<Values>& parts, std::vector<std::size_t>& taken, Values& steps,
                            const Visit& visit) {
@@ -361,8 +362,8 @@ Values random_steps(Random& random, std::int64_t length, std::int64_t bound) {
   return steps;
 }
 
-/// Returns two or three parallel chains with at most `nodes` nodes in all. Each value is the change of memory at a
-/// node.
+/// Returns two or three parallel chains with at most `nodes` nodes in all. A chain is a list of numbers, one for each
+/// node: the change of memory when the node runs.
 std::vector<Values> random_chains(Random& random, std::int64_t nodes) {
   const std::int64_t bound = random.pick(Values{1, 2, 2, 3, 10, 1000});
   std::vector<Values> chains(static_cast<std::size_t>(random.between(2, 3)));
@@ -418,8 +419,8 @@ TEST_CASE("Theorem 6.8: merged segments dominate every other order of the segmen
   }
 }
 
-// Theorem 6.8 of Jin et al. is about any subset of the segments and any order that keeps the order of nodes in each
-// segment. Ties of the sort value may be broken arbitrarily.
+// Theorem 6.8 of Jin et al. holds for any subset of the segments. It compares their sorted sequence with any order of
+// their nodes that keeps the order of nodes within each segment. Segments of equal sort value may come in any order.
 TEST_CASE("Theorem 6.8: sorted segments dominate every order of their nodes", "[segments]") {
   Random random(682);
   std::int64_t orders = 0;

@@ -28,7 +28,7 @@ std::vector<NodeId> random_subset(Random& random, const Graph& graph) {
   return nodes;
 }
 
-/// Returns the edges as pairs (input, reader), with the ids that the nodes have in the whole graph.
+/// Returns the edges of `graph` as pairs (input, reader). Nodes are named by their ids in the whole graph.
 std::set<std::pair<NodeId, NodeId>> edges(const Graph& graph, const std::vector<NodeId>& whole_id) {
   std::set<std::pair<NodeId, NodeId>> found;
   for (NodeId v = 0; v < graph.node_count(); ++v) {
@@ -88,7 +88,7 @@ TEST_CASE("the subgraph of all nodes is the graph") {
   tests::for_each_seed(1000, [&](Random& random) {
     const Graph whole = random_graph(random, tests::any_graph(random));
     std::vector<NodeId> nodes = tests::numbers_below(whole.node_count());
-    nodes.push_back(0);  // a repeat
+    nodes.push_back(0);  // a node that is listed twice
     const InducedSubgraph part = induced_subgraph(whole, nodes);
     REQUIRE(part.graph.fingerprint() == whole.fingerprint());
     REQUIRE((part.entering.empty() && part.leaving.empty()));

@@ -114,7 +114,7 @@ TEST_CASE("parse_budget rounds a share of the baseline up, without floating poin
   CHECK(parse_budget("0.1%", 1000) == 1);
   CHECK(parse_budget("33.3333333%", 3) == 1);
   CHECK(parse_budget("150%", 100) == 150);
-  // A double cannot hold this peak: 100% must give it back.
+  // A double cannot hold this peak exactly, but 100% of it must be exactly this peak.
   const std::int64_t odd = (std::int64_t{1} << 62) - 1;
   CHECK(parse_budget("100%", odd) == odd);
   CHECK(parse_budget("50 %", odd) == std::int64_t{1} << 61);
@@ -203,7 +203,7 @@ TEST_CASE("parse_whole reads whole numbers in any spelling, exactly", "[text]") 
   CHECK(whole("1200e-2") == 12);
   CHECK(whole("-0.0") == 0);
   CHECK(whole("0e99999999999999999999") == 0);
-  CHECK(whole("9007199254740993.0") == 9007199254740993);  // not a double
+  CHECK(whole("9007199254740993.0") == 9007199254740993);  // a double cannot hold this number
   CHECK(whole("9223372036854775807.000") == std::numeric_limits<std::int64_t>::max());
   CHECK(whole("-9.223372036854775808e18") == std::numeric_limits<std::int64_t>::min());
 
@@ -226,10 +226,12 @@ TEST_CASE("printable shows control characters and nothing but them differently",
   CHECK(printable("a\nb\tc\rd") == "a\\nb\\tc\\rd");
   CHECK(printable("\x1b[31mred\x7f") == "\\x1b[31mred\\x7f");
   CHECK(printable(std::string_view("\0x", 2)) == "\\x00x");
-  CHECK(printable("\xc2\x9b") == "\\x9b");                                  // CSI as one character
-  CHECK(printable("a\u202eb\u2028") == "a\\u202eb\\u2028");                 // right to left; line separator
-  CHECK(printable("\xff\xc3") == "\\xff\\xc3");                             // no UTF-8
-  CHECK(printable("\xc0\x8a\xed\xa0\x80") == "\\xc0\\x8a\\xed\\xa0\\x80");  // overlong; half of a pair
+  // The next character is the control sequence introducer (CSI) in one piece.
+  CHECK(printable("\xc2\x9b") == "\\x9b");
+  CHECK(printable("a\u202eb\u2028") == "a\\u202eb\\u2028");  // right-to-left override; line separator
+  CHECK(printable("\xff\xc3") == "\\xff\\xc3");              // bytes that are not UTF-8
+  // The next text has an overlong encoding, and one half of a surrogate pair.
+  CHECK(printable("\xc0\x8a\xed\xa0\x80") == "\\xc0\\x8a\\xed\\xa0\\x80");
   cairn::tests::Random random(1);
   for (int i = 0; i < 2000; ++i) {
     std::string text;
@@ -261,7 +263,7 @@ TEST_CASE("display_width counts columns, and cut_to_width cuts whole characters"
     for (std::size_t columns = 0; columns < 24; ++columns) {
       const std::size_t width = display_width(cut_to_width(text, columns));
       CHECK(width <= columns);
-      // Only a wide character may leave a column free.
+      // The result may be one column narrower than allowed, if the next character is two columns wide, but no narrower.
       if (display_width(text) > columns) CHECK(width + 1 >= columns);
       if (display_width(text) <= columns) CHECK(width == display_width(text));
     }

@@ -12,7 +12,7 @@
 namespace cairn::tests::thread_pool_test {
 namespace {
 
-/// Returns how often a parallel loop in blocks visits each of n elements.
+/// Runs a parallel loop over `n` elements in blocks of `block`, and returns how often the loop visits each element.
 std::vector<int> visits(std::int64_t n, std::int64_t block, int threads) {
   std::vector<std::atomic<int>> seen(static_cast<std::size_t>(n));
   std::atomic<bool> good = true;

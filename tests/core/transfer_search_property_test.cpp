@@ -18,8 +18,8 @@
 #include "cairn/tests/support/show.h"
 #include "cairn/tests/support/transfer_instance.h"
 
-// Tests the search of the reference over schedules with transfers: nothing that random choice or plain enumeration
-// finds is better.
+// Tests the reference's search for the fastest schedule with transfers: neither random schedules nor plain enumeration
+// may find a better one.
 namespace cairn::core::transfer_search_property_test {
 namespace {
 
@@ -33,7 +33,8 @@ std::optional<FastestSchedule> search(const TransferInstance& instance) {
   return reference::fastest_within(instance.graph, instance.limits, instance.link);
 }
 
-/// Checks that the result is what it claims to be, by the definitions and by the tested functions.
+/// Checks that the found schedule is valid, within the limits, and has the claimed makespan. It does so by the
+/// definitions and by the fast functions, which have tests of their own.
 void check_result(const TransferInstance& instance, const FastestSchedule& found) {
   const auto& [graph, link, limits] = instance;
   const Schedule& schedule = found.schedule;
@@ -46,8 +47,8 @@ void check_result(const TransferInstance& instance, const FastestSchedule& found
   REQUIRE(makespan(graph, schedule, link) == found.makespan);
 }
 
-/// Calls visit(schedule) for all schedules of the nodes `steps` with at most `more` further fetches and, if `pairs` is
-/// set, with a second evict that serves one fetch.
+/// Calls visit(schedule) for all schedules with the steps of `steps` and with one evict that serves one or two fetches.
+/// If `pairs` is set, also visits all schedules with two evicts that each serve one fetch.
 template <class Visit>
 void for_each_transfers(const Graph& graph, const Schedule& steps, bool pairs, const Visit& visit) {
   const std::int64_t length = steps.length();
@@ -69,7 +70,7 @@ void for_each_transfers(const Graph& graph, const Schedule& steps, bool pairs, c
   for (const Transfers& one : singles) {
     Schedule schedule{steps.steps, one};
     visit(schedule);
-    // A second fetch of the same copy.
+    // Adds a second fetch from the same copy on the host.
     const Fetch first = one.fetches[0];
     for (std::int64_t begin = first.start; begin < length; ++begin) {
       for (std::int64_t end = std::max(begin, first.finish) + 1; end <= length; ++end) {
@@ -88,7 +89,7 @@ void for_each_transfers(const Graph& graph, const Schedule& steps, bool pairs, c
   }
 }
 
-/// Calls visit(steps) for all valid sequences of at most `length` nodes.
+/// Calls visit(steps) for all valid schedules of at most `length` steps that begin with `steps`.
 template <class Visit>
 void for_each_steps(const Graph& graph, std::int64_t length, Schedule& steps, const Visit& visit) {
   if (reference::valid(graph, steps)) visit(steps);

@@ -50,7 +50,7 @@ TEST_CASE("transfers survive their file", "[formats]") {
   CHECK(with_transfers > 300);
 }
 
-/// x has two outputs, of which y reads the second one and z both.
+/// Returns a graph of three nodes. Node x has two outputs. Node y reads the second output, and node z reads both.
 Graph pair() {
   Node x = tests::make_node("x");
   x.outputs = {{.size = 8, .keep = false, .inplace = {}, .name = ""},
@@ -62,7 +62,7 @@ Graph pair() {
   return tests::build_graph({x, y, z});
 }
 
-/// The first output of x is away while y runs.
+/// Returns a schedule file in which the first output of x is evicted to the host while y runs.
 json valid_file() {
   return {{"format", "cairn.schedule"},
           {"version", 1},

@@ -34,7 +34,7 @@ using tests::with_random_transfers;
 using Kind = Defect::Kind;
 using Reason = Defect::Reason;
 
-/// Returns a random graph of any kind, whose costs have a random unit.
+/// Returns a random graph of any kind. Its costs have a random unit.
 Graph any_random_graph(Random& random) {
   const Graph graph = random_graph(random, tests::any_graph(random));
   std::vector<std::int64_t> costs;
@@ -95,7 +95,7 @@ TEST_CASE("schedules with transfers agree with the definitions") {
     const Graph graph = any_random_graph(random);
     Evaluator evaluator(graph);
     const Schedule steps = random_schedule(random, graph);
-    // One evaluator evaluates several schedules. No call may affect a later one.
+    // One evaluator evaluates several schedules. No call may affect later calls.
     for (int k = 0; k < 3; ++k) {
       const Schedule schedule = with_random_transfers(random, graph, k < 2 ? steps : random_schedule(random, graph));
       const Link link = random_link(random);
@@ -143,7 +143,7 @@ TEST_CASE("defects of transfers agree with the definitions") {
       return;
     }
     if (schedule.transfers.empty() && (found.kind == Kind::missing_input || found.kind == Kind::missing_node)) {
-      // Any of several missing inputs or nodes may be named.
+      // If several inputs or nodes are missing, the evaluator may name any one of them.
       REQUIRE(found.kind == expected.front().kind);
       REQUIRE(found.step == expected.front().step);
     } else {
@@ -192,7 +192,7 @@ TEST_CASE("the time of a copy agrees with the definition") {
 }
 
 struct Worked {
-  std::vector<Node> nodes;  ///< they run in this order, if `steps` is empty
+  std::vector<Node> nodes;  ///< the nodes run in this order if `steps` is empty
   std::vector<NodeId> steps;
   Transfers transfers;
   Link link;
@@ -220,17 +220,19 @@ Node kept(Node node) {
   return node;
 }
 
-/// a -> b -> c -> d and a -> d. The value of `a` has 10 bytes, and nothing reads it between `b` and `d`.
+/// Returns the nodes of the graph a -> b -> c -> d with a further edge a -> d. The output of `a` has 10 bytes, and
+/// nothing reads it between `b` and `d`.
 std::vector<Node> skip_chain() {
   return {make_node("a", 10, {}, 2), make_node("b", 4, {0}, 3), make_node("c", 6, {1}, 5),
           kept(make_node("d", 1, {2, 0}, 1))};
 }
-constexpr Link kFourNs{.bytes_per_second = 2'500'000'000};  // 10 bytes in 4 ns
-constexpr Link kByteNs{.bytes_per_second = 1'000'000'000};  // 1 byte in 1 ns
+constexpr Link kFourNs{.bytes_per_second = 2'500'000'000};  // copies 10 bytes in 4 ns
+constexpr Link kByteNs{.bytes_per_second = 1'000'000'000};  // copies 1 byte in 1 ns
 
 TEST_CASE("worked: a value is away while a step runs") {
-  // The evict holds `a` up to the gap before step 2, and the fetch from the gap behind step 2 on. While step 2 runs, b
-  // and c are there, 10 bytes. Step 2 waits for the evict, from 5 to 6. Step 3 waits for the fetch, from 11 to 15.
+  // The evict holds the device's bytes of `a` until step 2 begins. The fetch holds them from the end of step 2 on.
+  // While step 2 runs, only b and c are on the device: 10 bytes. Step 2 waits from 5 to 6 ns for the evict, and step 3
+  // from 11 to 15 ns for the fetch.
   check_worked({.nodes = skip_chain(),
                 .transfers = {{{0, 0, 0, 2}}, {{0, 2, 3}}},
                 .link = kFourNs,
@@ -243,8 +245,9 @@ TEST_CASE("worked: a value is away while a step runs") {
 }
 
 TEST_CASE("worked: an early fetch makes a gap the peak") {
-  // The fetch may start after step 1, because its evict is over before step 2. In the gap between, both hold 10 bytes:
-  // 10 + 10 + 4 = 24 is more than at any step. The fetch waits for the end of its evict at 6, and step 2 too.
+  // The fetch may start after step 1, because its evict must be complete before step 2. Between steps 1 and 2, the
+  // evict and the fetch both hold 10 bytes, and b has 4: these 24 bytes exceed the memory during every step. Both the
+  // fetch and step 2 wait for the end of the evict at 6 ns.
   const std::vector<Node> nodes = skip_chain();
   const Schedule schedule{{0, 1, 2, 3}, {{{0, 0, 0, 2}}, {{0, 1, 3}}}};
   check_worked({.nodes = nodes,
@@ -261,18 +264,19 @@ TEST_CASE("worked: an early fetch makes a gap the peak") {
   CHECK(evaluation.peak_step == 1);
 }
 
-/// `d` reads `a` of 10 bytes and `b` of 20 bytes. `c` reads nothing and takes 10 ns.
+/// Returns a graph in which `d` reads `a` (10 bytes) and `b` (20 bytes). Node `c` reads nothing and takes 10 ns.
 std::vector<Node> two_values() {
   return {make_node("a", 10, {}, 1), make_node("b", 20, {}, 1), kept(make_node("c", 1, {}, 10)),
           kept(make_node("d", 1, {0, 1}, 1))};
 }
-// Both evicts start after step 1. That of `b` is served first, because it finishes first. The fetch of `b` also starts
-// after step 1, and that of `a`, which has the lower index, after step 2.
+// Both evicts may start after step 1. The link copies `b` first, because the evict of `b` has the earlier `finish`. The
+// fetch of `b` may also start after step 1. The fetch of `a`, which comes first in the list, may start after step 2.
 const Transfers kTwoValues{{{0, 0, 1, 3}, {1, 1, 1, 2}}, {{0, 2, 3}, {1, 1, 3}}};
 
 TEST_CASE("worked: both directions at once, in the order of service") {
-  // The fetch of `b` begins when its evict is over, at 22, while that of `a` goes on in the other direction.
-  // Memory between steps 1 and 2: a 10, b 20 and the bytes of b's fetch 20.
+  // The fetch of `b` begins when the evict of `b` is complete, at 22 ns. At that time, the evict of `a` begins in the
+  // other direction. Between steps 1 and 2, the device holds `a` (10 bytes), `b` (20 bytes) and the bytes of b's fetch
+  // (20).
   check_worked({.nodes = two_values(),
                 .transfers = kTwoValues,
                 .link = kByteNs,
@@ -285,8 +289,8 @@ TEST_CASE("worked: both directions at once, in the order of service") {
 }
 
 TEST_CASE("worked: one direction at a time") {
-  // Of the copies that start after step 1, those with `finish` 3 are the evict of `a` and the fetch of `b`. The evict
-  // comes first. Memory is as with both directions at once.
+  // The evict of `a` and the fetch of `b` may both start after step 1 and have the same `finish`, 3. In such a tie, the
+  // evict is copied first. Memory is the same as if both directions can copy at once.
   check_worked({.nodes = two_values(),
                 .transfers = kTwoValues,
                 .link = {.bytes_per_second = 1'000'000'000, .latency_ns = 0, .duplex = false},
@@ -299,7 +303,8 @@ TEST_CASE("worked: one direction at a time") {
 }
 
 TEST_CASE("worked: a kept value comes back at the end") {
-  // The fetch is over at the end, `finish` = 3 steps, and the makespan includes it. A copy takes 1 + 8 / 4 = 3 ns.
+  // The fetch need not be complete before the end of the schedule (`finish` = 3 steps), and the makespan includes it. A
+  // copy takes 1 + 8 / 4 = 3 ns.
   check_worked({.nodes = {kept(make_node("a", 8, {}, 1)), make_node("b", 8, {0}, 2), make_node("c", 9, {1}, 1)},
                 .transfers = {{{0, 0, 0, 2}}, {{0, 2, 3}}},
                 .link = {.bytes_per_second = 4'000'000'000, .latency_ns = 1},
@@ -312,8 +317,8 @@ TEST_CASE("worked: a kept value comes back at the end") {
 }
 
 TEST_CASE("worked: a fetched value is later than one computed in the step before") {
-  // `a` is computed at steps 0 and 2. Step 3 could read the result of step 2 or that of the fetch, and reads the
-  // latter, so that the former is freed at once.
+  // Steps 0 and 2 compute `a`. Step 3 could read the result of step 2 or the fetched value. The fetch counts as the
+  // later one, so step 3 reads the fetched value, and the result of step 2 is freed at once.
   const std::vector<Node> nodes{make_node("a", 5), make_node("b", 1, {0}), make_node("c", 1, {0})};
   check_worked({.nodes = nodes,
                 .steps = {0, 1, 0, 2},
@@ -325,7 +330,7 @@ TEST_CASE("worked: a fetched value is later than one computed in the step before
                 .evict_times = {{1, 6}},
                 .fetch_times = {{6, 11}},
                 .makespan = 12});
-  // If the fetch is over before step 2, what step 2 computes is later, and nothing reads what is fetched.
+  // If the fetch is complete before step 2, the result of step 2 is the later one. So nothing reads the fetched value.
   const Schedule early{{0, 1, 0, 2}, {{{0, 0, 0, 2}}, {{0, 1, 2}}}};
   const Defect defect = evaluate(build_graph(nodes), early).defect;
   CHECK(defect.kind == Kind::bad_fetch);
@@ -333,8 +338,8 @@ TEST_CASE("worked: a fetched value is later than one computed in the step before
 }
 
 TEST_CASE("worked: one evict serves two fetches") {
-  // The host holds 10 bytes from the end of step 0 to the begin of step 4. The device holds them in gaps 0, 1 and 3 and
-  // at steps 0, 2 and 4.
+  // The host holds the 10 bytes of `a` from the end of step 0 to the beginning of step 4. The device holds them during
+  // steps 0, 2 and 4, and between the steps before and after: 0 to 1, 1 to 2, and 3 to 4.
   const std::vector<Node> nodes{make_node("a", 10), make_node("b", 2), make_node("c", 3, {0}), make_node("d", 4),
                                 kept(make_node("e", 1, {0}))};
   const Transfers transfers{{{0, 0, 0, 1}}, {{0, 1, 2}, {0, 3, 4}}};

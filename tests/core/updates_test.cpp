@@ -1,4 +1,4 @@
-// Tests what graphs accept as updates of weights, how files hold them, and what bf16 makes of them.
+// Tests which updates of weights a graph accepts, how files store these updates, and how bf16 changes them.
 #include <functional>
 #include <string>
 #include <utility>
@@ -22,7 +22,8 @@ using namespace cairn::core;
 
 namespace {
 
-/// A graph of a weight that is read once, of its gradient, and of a node that updates it. Tests change a part.
+/// A graph with a weight that one node reads, the weight's gradient, and a node that updates the weight. Each test
+/// changes one part of it.
 struct Updated {
   GraphBuilder builder{"updated"};
   std::int32_t input, w, m, v, rate, step;
@@ -68,7 +69,7 @@ struct Updated {
   std::int32_t add(Resident resident) { return builder.add_resident(std::move(resident)); }
   Op& op() { return *builder.node(update).op; }
 
-  /// Adds another node with the update's op, which reads the same gradient.
+  /// Adds a second node with the op of the update, which also reads the same gradient. Returns the op, for changes.
   Op& add_again() {
     Node again = builder.node(update);
     again.name = "again";
@@ -78,7 +79,7 @@ struct Updated {
   }
 };
 
-/// Returns why the graph is refused after the change.
+/// Makes the change, builds the graph, and returns the error message of the refusal.
 std::string refusal(const std::function<void(Updated&)>& change, ElementType storage = ElementType::f32) {
   return tests::error_of([&] {
     Updated graph(storage);
@@ -106,7 +107,7 @@ TEST_CASE("a graph may update a weight that other nodes read") {
   CHECK(refusal(nothing).empty());
   CHECK(refusal(nothing, ElementType::bf16).empty());
   CHECK(refusal([](Updated& g) {
-          Op& again = g.add_again();  // an update of another weight, with the same rate
+          Op& again = g.add_again();  // the second node updates another weight, with the same learning rate
           again.writes = g.add({.name = "w2", .shape = {2, 3}});
           again.args[1] = Operand::resident(again.writes);
           for (const std::size_t i : {2, 3}) again.args[i] = Operand::resident(g.add({.name = "s", .shape = {2, 3}}));
@@ -149,7 +150,7 @@ TEST_CASE("two writers of a weight, or of its optimizer state, are refused") {
       {"it writes resident 'w', as does node 'update'"});
   check_refusal(
       [](Updated& g) {
-        Op& again = g.add_again();  // another fp32 copy, but the same bf16 weight
+        Op& again = g.add_again();  // updates another fp32 copy, but writes the same bf16 weight
         for (const std::size_t i : {1, 2, 3}) again.args[i] = Operand::resident(g.add({.name = "s", .shape = {2, 3}}));
       },
       {"it writes resident 'w', as does node 'update'"}, ElementType::bf16);

@@ -1,5 +1,5 @@
-// Tests nodes with several outputs, pinned nodes and control edges in graphs, files and schedules. Tests that compare
-// the memory model with the definitions use such graphs, too (evaluator_property_test.cpp).
+// Tests nodes with several outputs, pinned nodes and control edges in graphs, files and schedules. Property tests of
+// the memory model, as in evaluator_property_test.cpp, also use such graphs.
 
 #include <algorithm>
 #include <string>
@@ -34,8 +34,8 @@ std::string file(int version, const std::string& nodes) {
   return R"({"format":"cairn.graph","version":)" + std::to_string(version) + R"(,"nodes":[)" + nodes + "]}";
 }
 
-/// Returns a graph of three nodes: norm, with the outputs x (100 bytes) and statistics (4 bytes); use, which reads x;
-/// and backward, which reads use and the statistics.
+/// Returns a graph of three nodes. Node norm has the outputs x (100 bytes) and statistics (4 bytes). Node use reads x.
+/// Node backward reads use and statistics.
 GraphBuilder norm() {
   GraphBuilder builder("norm");
   Node node = make_node("norm");
@@ -64,8 +64,8 @@ TEST_CASE("each output of a node has a life of its own") {
   CHECK(std::ranges::equal(graph.predecessors(2), std::vector<NodeId>{1, 0}));
   CHECK(std::ranges::equal(graph.successors(0), std::vector<NodeId>{1, 2}));
   CHECK(std::ranges::equal(graph.readers(0), std::vector<NodeId>{1}));
-  // The large output is freed once it was read. If it lived as long as the statistics, steps would need 104, 114 and
-  // 115 bytes.
+  // The large output x is freed after its last read. If x lived as long as the statistics, the three steps would need
+  // 104, 114 and 115 bytes.
   CHECK(Evaluator(graph).profile(std::vector<NodeId>{0, 1, 2}) ==
         std::vector<std::int64_t>{0, 104, 104, 114, 14, 15, 1});
 }
@@ -76,7 +76,7 @@ TEST_CASE("one listed output is the same as none listed") {
     const std::string before = tests::build_graph(nodes).fingerprint();
     for (Node& node : nodes) {
       node.outputs = {{node.size, node.keep, node.inplace, ""}};
-      node.size = -1;  // ignored
+      node.size = -1;  // is ignored, because `outputs` is given
     }
     const Graph graph = tests::build_graph(nodes);
     REQUIRE(graph.single_output());
@@ -169,14 +169,14 @@ TEST_CASE("a control edge orders, and holds no memory") {
   builder.add(make_node("c", 1, {0}));
   builder.add_control_input(1, 0);
   builder.add_control_input(2, 1);
-  builder.add_control_input(1, 0);  // a repeated edge changes nothing
+  builder.add_control_input(1, 0);  // the edge exists already, so this call changes nothing
   const Graph graph = builder.build();
   CHECK(graph.output_count(0) == 2);
   CHECK(std::ranges::equal(graph.predecessors(1), std::vector<NodeId>{0}));
   CHECK_FALSE(evaluate(graph, Schedule{.steps = {1, 0, 2}}).valid());
-  // Nothing reads b's own output, although c waits for b.
+  // No node reads the output of b, so it is freed at once, although c has to run after b.
   CHECK(Evaluator(graph).profile(std::vector<NodeId>{0, 1, 2}) == std::vector<std::int64_t>{0, 10, 10, 15, 10, 11, 0});
-  // A control edge from a node of size 0 adds no second output.
+  // A node of size 0 still has a single output after another node gets a control edge from it.
   GraphBuilder bare = GraphBuilder();
   bare.add(make_node("writes", 0));
   bare.add(make_node("after", 1));
@@ -185,7 +185,8 @@ TEST_CASE("a control edge orders, and holds no memory") {
 }
 
 TEST_CASE("a pinned node never has to run twice") {
-  // An order that runs every node once provides all inputs. So no graph forces a node, pinned or not, to run again.
+  // An order in which every node runs once provides all inputs. So no valid graph forces a pinned node, which must run
+  // only once, to run again.
   tests::for_each_seed(1000, [&](Random& random) {
     const Graph graph = random_graph(random, {.several_outputs = random.chance(50), .pinned = true});
     REQUIRE(reference::valid(graph, baseline_schedule(graph)));
@@ -227,7 +228,7 @@ TEST_CASE("wrong outputs are named") {
   builder.node(0).outputs[1].size = -4;
   CHECK(error_of(builder) == "node 'norm' has the negative size -4");
   builder = norm();
-  builder.node(2).scratch = -2;  // its output has size 1
+  builder.node(2).scratch = -2;  // the output of node 2 has only 1 byte
   CHECK(contains(error_of(builder), "may take over at most 1 bytes"));
 
   const std::string two = R"({"name":"a","outputs":[{"size":1},{"size":2}]},{"name":"b","size":3,"inputs":[[0,)";
@@ -243,14 +244,15 @@ TEST_CASE("wrong outputs are named") {
   CHECK(contains(file_error(file(2, R"({"name":"a","outputs":[{"size":1,"name":"x"},{"size":1,"name":"x"}]})")),
                  "have the same name 'x'"));
   CHECK(contains(file_error(file(3, "")), "has version 3, but only versions 1 to 2 can be read"));
-  // A node without outputs is one of size 0. Reading it only orders the reader after it.
+  // A node with an empty list of outputs is read as a node of size 0. Readers of it need no bytes, but must run after
+  // it.
   const Graph none = parse_graph(file(2, R"({"name":"a","outputs":[]},{"name":"b","size":1,"inputs":[0]})"), "g.json");
   CHECK(none.size(0) == 0);
   CHECK(none.single_output());
 }
 
 TEST_CASE("the least peak and the cheapest schedule by sets of values") {
-  // The reference's search agrees with a list of all schedules of at most six steps.
+  // The reference's search must agree with a full enumeration of all schedules of at most six steps.
   tests::for_each_seed(300, [&](Random& random) {
     const Graph graph = random_graph(random, {.min_nodes = 1, .max_nodes = 4, .several_outputs = true, .pinned = true});
     const std::int64_t budget =

@@ -1,4 +1,5 @@
-// Tests the choice between ways to compute a convolution. Engines and their times are invented, so no device is needed.
+// Tests the choice between several ways to compute a convolution. The tests invent the engines and their times, so they
+// need no device.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -18,8 +19,8 @@ using namespace cuda;
 namespace {
 
 struct Engine {
-  std::optional<std::int64_t> workspace;  ///< bytes; none: the engine must not be used
-  std::optional<double> ms;               ///< milliseconds; none: the engine fails to run
+  std::optional<std::int64_t> workspace;  ///< bytes; nullopt if the engine must not be used
+  std::optional<double> ms;               ///< milliseconds; nullopt if the engine fails to run
 };
 
 class InventedTrials final : public ConvTrials {
@@ -39,7 +40,7 @@ class InventedTrials final : public ConvTrials {
     return lowered_;
   }
 
-  std::vector<std::size_t> timed;  ///< engines that were timed, in order
+  std::vector<std::size_t> timed;  ///< indices of the timed engines, in the order in which they were timed
   int lowered_tried = 0;
 
  private:
@@ -68,13 +69,14 @@ TEST_CASE("the first engine is taken alone if it is near what can be reached") {
 }
 
 TEST_CASE("a slow engine is compared with others, with im2col, and with engines of a large workspace") {
-  // The engine with 300 bytes of workspace is above both limits. The engine without a workspace must not be used.
+  // The engine that needs 300 bytes of workspace exceeds both limits. The engine with workspace nullopt must not be
+  // used.
   InventedTrials trials({{200, 2.0}, {300, 0.1}, {16, 9.0}, {std::nullopt, 0.1}, {32, 8.0}}, {std::nullopt, 64, 5});
   const ConvVariants found = find_variants(trials, kLimits);
   CHECK(scratches(found) == std::vector<std::int64_t>{16, 64, 200});
   CHECK(trials.timed == std::vector<std::size_t>{2, 4, 0});
   CHECK(trials.lowered_tried == 1);
-  REQUIRE(found.usual == 1);  // variant 1 is im2col
+  REQUIRE(found.usual == 1);  // variant 1 is im2col, i.e. a matrix product
   CHECK_FALSE(found.all[1].engine.has_value());
   CHECK(found.all[2].engine == 0);
   CHECK(found.workspace(std::nullopt) == std::nullopt);
@@ -82,7 +84,8 @@ TEST_CASE("a slow engine is compared with others, with im2col, and with engines 
   CHECK(found.workspace(64) == std::nullopt);
   CHECK(found.workspace(199) == std::nullopt);
   CHECK(found.workspace(1000) == 200);
-  CHECK(found.workspace(0) == 16);  // no variant fits; the caller sees that the least one needs more
+  // No variant fits into 0 bytes. The result is the least workspace, so the caller sees that it is too large.
+  CHECK(found.workspace(0) == 16);
 }
 
 TEST_CASE("what needs more scratch than the small limit is not the usual way, except for im2col") {
@@ -90,7 +93,7 @@ TEST_CASE("what needs more scratch than the small limit is not the usual way, ex
   CHECK(find_variants(large_only, kLimits).all.empty());
   InventedTrials beside_lowered({{200, 2.0}}, {std::nullopt, 500, 8});
   const ConvVariants found = find_variants(beside_lowered, kLimits);
-  // The engine is faster than im2col with less scratch, so it is the usual way despite its large workspace.
+  // This engine is faster than im2col and needs less scratch. So it is the usual way, although its workspace is large.
   CHECK(scratches(found) == std::vector<std::int64_t>{200});
   CHECK(found.usual == 0);
 }
@@ -104,7 +107,7 @@ TEST_CASE("engines that refuse to run, and those that cannot be timed, are no va
   InventedTrials untimed({{100, 0.0}, {8, 0.0}, {4, 0.0}}, kNoLowered);
   const ConvVariants first = find_variants(untimed, kLimits);
   REQUIRE(first.all.size() == 1);
-  CHECK(first.all[0].engine == 1);  // the first one with a small workspace, because no times are known
+  CHECK(first.all[0].engine == 1);  // no times are known, so the first engine with a small workspace is taken
 
   InventedTrials only_lowered({{8, std::nullopt}}, {std::nullopt, 5, 1});
   CHECK(find_variants(only_lowered, kLimits).all.empty());
@@ -126,7 +129,7 @@ TEST_CASE("variants are a front: more scratch is worth it, and nothing that was 
     limits.most_trials = 100;
     const ConvVariants found = find_variants(trials, limits);
 
-    // Lists all variants that may be used, by the rules of find_variants().
+    // Lists all variants that find_variants() may return by its documented rules.
     std::vector<ConvVariant> possible;
     for (std::size_t i = 0; i < engines.size(); ++i)
       if (engines[i].workspace && engines[i].ms && *engines[i].workspace <= limits.large_workspace)
@@ -146,8 +149,9 @@ TEST_CASE("variants are a front: more scratch is worth it, and nothing that was 
     std::int64_t scratch_of_small = 0;
     double fastest_small = std::numeric_limits<double>::infinity();
     for (const ConvVariant& other : possible) {
-      // find_variants() can drop a variant in favour of one with less scratch that takes up to kWorthIt times as long.
-      // It can do so twice, once in the order of trials and once in the order of scratch, so the factor is squared.
+      // find_variants() may replace a variant by another one with less scratch that takes up to kWorthIt times as long.
+      // It may do so twice, once in the order of trials and once in the order of scratch. So the permitted factor is
+      // squared.
       const ConvVariant& instead = found.all[found.within(other.scratch)];
       REQUIRE(instead.scratch <= other.scratch);
       REQUIRE(instead.ms <= other.ms * kWorthIt * kWorthIt);

@@ -1,5 +1,5 @@
-// Tests cuDNN's planning for cards that need not be in this machine: which engines cuDNN proposes for the convolutions
-// of the models, and which of these are used.
+// Tests cuDNN's planning for graphics cards, which need not be in this machine: which engines cuDNN proposes for the
+// convolutions of the models, and which of these engines Cairn uses.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -45,7 +45,8 @@ std::string properties_of(const std::string& card) {
   return read_file(std::string(CAIRN_SOURCE_DIR) + "/cuda/cards/" + card + ".json");
 }
 
-/// Returns whether cuDNN cannot plan. If so, prints a line that makes ctest count the test as skipped.
+/// Returns whether cuDNN cannot plan here. In that case it prints a line from which ctest recognizes that the test was
+/// skipped.
 bool cannot_plan() {
   const std::string reason = CardPlanner::why_not();
   if (reason.empty()) return false;
@@ -53,8 +54,8 @@ bool cannot_plan() {
   return true;
 }
 
-/// Returns whether cuDNN must not plan for a card, and prints why. The line does not begin with "skipped: ", because
-/// ctest would then count the test as skipped even if it fails for another card.
+/// Returns whether cuDNN must not plan for this card. In that case it prints why. The line does not begin with
+/// "skipped: ", because ctest would then count the whole test as skipped, even if the test fails for another card.
 bool left_out(const std::string& card) {
   const std::string reason = CardPlanner::why_not(properties_of(card));
   if (reason.empty()) return false;
@@ -104,14 +105,17 @@ ConvShape with(ConvShape shape, ConvKind kind, const Precision& precision) {
   return shape;
 }
 
-/// The first proposed engine for a shape that may be used and keeps to a limit on its workspace.
+/// The engine that is used for a shape: the first proposed engine that may be used and stays within a limit on
+/// workspace.
 struct Taken {
-  std::int64_t place = 0;  ///< number of proposals before this engine, without those that round to TF32
+  /// Number of proposals before this engine, without those that are refused because they round to TF32.
+  std::int64_t place = 0;
   std::int64_t workspace = 0;
 };
 
-/// Returns the first engine that may be used within the limit, in bytes. Proposals that are refused because they round
-/// factors to TF32 do not count in `place`: with NVIDIA_TF32_OVERRIDE=0, cuDNN proposes the same list without them.
+/// Returns the first engine that may be used with at most `limit` bytes of workspace. Proposals that are refused
+/// because they round factors to TF32 do not count in `place`. With NVIDIA_TF32_OVERRIDE=0, cuDNN would not propose
+/// them at all.
 std::optional<Taken> take(const std::vector<ConvProposal>& proposals, std::int64_t limit) {
   std::int64_t place = 0;
   for (const ConvProposal& proposal : proposals) {
@@ -121,7 +125,7 @@ std::optional<Taken> take(const std::vector<ConvProposal>& proposals, std::int64
   return std::nullopt;
 }
 
-/// Statistics of Taken::place over several shapes. `none`: number of shapes without an engine.
+/// Statistics of Taken::place over several shapes. `none` is the number of shapes without any usable engine.
 struct Places {
   std::int64_t count = 0, sum = 0, worst = 0, none = 0;
 
@@ -189,7 +193,7 @@ TEST_CASE("no card is planned for that is newer than a visible device, because c
   CHECK(card_refusal("{}", kHopper).empty());
 }
 
-// Without an engine, a convolution is computed by im2col, which is slow.
+// A convolution without an engine is computed by im2col, which is slow. So every convolution should have an engine.
 TEST_CASE("every convolution of every model has an engine on every card") {
   if (cannot_plan()) return;
   const std::string card = GENERATE(from_range(kCards));
@@ -239,7 +243,7 @@ TEST_CASE("ResNet-50 takes one of the first five engines that its precision perm
   }
 }
 
-// Prints the table of docs/cuda.md.
+// Prints a table for docs/cuda.md: how far down cuDNN's list the engine is that ResNet-50 uses.
 TEST_CASE("table of the places that ResNet-50 takes", "[.][table]") {
   if (cannot_plan()) return;
   constexpr std::array kLimits = {kSmallWorkspace, 256 * kMiB, kLargeWorkspace};

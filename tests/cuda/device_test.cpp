@@ -15,7 +15,7 @@ TEST_CASE("the probe gives a device or one line that says why not") {
   CHECK(result.reason.find('\n') == std::string::npos);
 }
 
-// ctest runs this test with CUDA_VISIBLE_DEVICES=-1, so that no device is visible even on a machine with a GPU.
+// ctest runs this test with CUDA_VISIBLE_DEVICES=-1. So no device is visible, even on a machine with a GPU.
 TEST_CASE("the probe says why when no device is visible", "[.][no_device]") {
   const Probe result = probe();
   REQUIRE_FALSE(result.available);

@@ -1,4 +1,4 @@
-// Tests the executor on a device. tests/fake_cuda/ tests it without a device, including every failure.
+// Tests the executor on a real device. The tests in tests/fake_cuda/ run without a device, and also test every failure.
 #include "cairn/cuda/support/executor.h"
 
 #include <cuda_runtime_api.h>

@@ -38,8 +38,9 @@ struct Precision {
 };
 constexpr Precision kPrecisions[] = {{ElementType::f32, false}, {ElementType::f32, true}, {ElementType::bf16, false}};
 
-/// A tensor on the device. Its address is a multiple of 16 bytes, which the libraries are promised, but of no higher
-/// power of two. `values` has its elements as they were first stored, rounded to its type.
+/// A tensor on the device. The libraries may assume that its address is a multiple of 16 bytes. The address is no
+/// multiple of 32 bytes, so that the tests notice if a library assumes more. `values` has the elements as they were
+/// first stored, i.e. rounded to the tensor's type.
 class Tensor {
  public:
   Tensor(ElementType type, std::int64_t count, std::uint64_t seed)
@@ -55,7 +56,7 @@ class Tensor {
   const std::vector<double>& values() const { return values_; }
   void* data() const { return memory_.get() + kOffset; }
 
-  /// Stores `values` in the tensor again.
+  /// Stores `values` in the tensor again, after a test has overwritten it.
   void restore() {
     std::vector<std::byte> stored(static_cast<std::size_t>(bytes()));
     for (std::size_t i = 0; i < values_.size(); ++i) {
@@ -91,9 +92,9 @@ class Tensor {
   DeviceMemory memory_;
 };
 
-/// Results computed in double, and two values for each result that bound the rounding errors of a library. `magnitudes`
-/// has the sum of the absolute values of the result's terms. `rounded` has the absolute value of an intermediate sum
-/// that the library may round to the stored type.
+/// Expected results, computed in double, and two numbers for each result that bound the rounding errors of a library.
+/// `magnitudes` has the sum of the absolute values of the terms that a result adds up. `rounded` has the absolute value
+/// of an intermediate sum, which the library may round to the stored type.
 struct Expected {
   explicit Expected(std::size_t count) : values(count), magnitudes(count), rounded(count) {}
   void add(std::size_t i, double term) {
@@ -103,9 +104,10 @@ struct Expected {
   std::vector<double> values, magnitudes, rounded;
 };
 
-/// Returns the largest ratio of an error to the error that the precision permits. Returns NaN if a result is NaN.
+/// Returns the largest ratio of an actual error to the permitted error of the precision, or NaN if a result is NaN.
 double worst_error(const std::vector<double>& got, const Expected& expected, Precision precision) {
-  const double factors = precision.tf32 ? 0x1p-9 : 0;  // rounding to TF32 loses at most 2^-10 of each of two factors
+  // Rounding a factor to TF32 changes it by at most 2^-10 of its value, and each term has two factors.
+  const double factors = precision.tf32 ? 0x1p-9 : 0;
   const double stored = precision.type == ElementType::bf16 ? 0x1p-8 : 0x1p-23, sums = 1e-5;
   double worst = 0;
   for (std::size_t i = 0; i < got.size(); ++i) {
@@ -160,7 +162,8 @@ struct ProductCase {
             const std::size_t in_b = batch * k * n + (shape.trans_b ? column * k + i : i * n + column);
             result.add(out, double{alpha} * a.values()[in_a] * b.values()[in_b]);
           }
-          // Some kernels of cuBLASLt round the product to bf16 before they add the bias or the old result.
+          // Some kernels of cuBLASLt round the product to bf16 before they add the bias or the old contents of the
+          // output.
           result.rounded[out] = std::abs(result.values[out]);
           if (shape.bias) result.add(out, bias.values()[column]);
           if (shape.accumulate) result.add(out, c.values()[out]);
@@ -208,8 +211,8 @@ ConvShape conv_shape(const ConvCase& c, ConvKind kind, Precision precision) {
           .pad = c.pad};
 }
 
-/// A convolution with its input x, weight w and output y on the device. The kind says which of these tensors is
-/// computed; its old values are overwritten.
+/// A convolution with its input x, weight w and output y on the device. `kind` says which of the three tensors is
+/// computed; the old values of that tensor are overwritten.
 struct Convolution {
   Convolution(const ConvCase& c, ConvKind kind, Precision precision)
       : extents(c),
@@ -257,8 +260,8 @@ struct Convolution {
           break;
       }
     });
-    // Fast algorithms (such as Winograd's) combine neighbouring elements, so each error can be in proportion to the
-    // largest magnitude.
+    // Fast algorithms such as Winograd's combine neighbouring elements. So the error of any result can be in proportion
+    // to the largest magnitude of all results.
     const double greatest = *std::max_element(result.magnitudes.begin(), result.magnitudes.end());
     std::fill(result.magnitudes.begin(), result.magnitudes.end(), greatest);
     return result;
@@ -278,7 +281,8 @@ const ConvCase kGeometries[] = {
     {1, 9, 8, 3, 2, 7, 7, 1, 0},   {2, 14, 14, 32, 64, 3, 3, 1, 1}, {2, 11, 6, 3, 4, 3, 1, 1, 1},
 };
 
-/// Returns whether cuDNN is missing. If so, prints a line that makes ctest count the test as skipped.
+/// Returns whether cuDNN is missing. In that case it prints a line from which ctest recognizes that the test was
+/// skipped.
 bool no_cudnn(const Convolutions& convolutions) {
   if (convolutions.available()) return false;
   std::printf("skipped: %s\n", convolutions.why_not().c_str());
@@ -312,7 +316,7 @@ TEST_CASE("a CUDA failure is one line that begins with what failed") {
   CHECK(one_line(text));
 }
 
-// ctest runs this test with CUDA_VISIBLE_DEVICES=-1, so that no device is visible even on a machine with a GPU.
+// ctest runs this test with CUDA_VISIBLE_DEVICES=-1. So no device is visible, even on a machine with a GPU.
 TEST_CASE("without a device, handles and libraries say so in one line", "[.][no_device]") {
   const auto throws_one_line = [](auto&& make) {
     const std::string text = error_of<DeviceError>(make);
@@ -365,7 +369,8 @@ TEST_CASE("matrix products by cuBLAS are those of a loop in double") {
 TEST_CASE("rows of a product may lie apart") {
   if (no_device()) return;
   Gemms gemms(kWorkspaceLimit);
-  constexpr std::int64_t kM = 200, kN = 45, kK = 33, kApart = 48;  // kApart: elements from one row to the next
+  // kApart is the number of elements from the start of a row to the start of the next row.
+  constexpr std::int64_t kM = 200, kN = 45, kK = 33, kApart = 48;
   const Stream stream = make_stream();
   for (const ElementType type : {ElementType::f32, ElementType::bf16}) {
     const GemmShape shape{
@@ -380,7 +385,7 @@ TEST_CASE("rows of a product may lie apart") {
       for (std::int64_t j = 0; j < kApart; ++j) {
         const double value = got[static_cast<std::size_t>(i * kApart + j)];
         if (j >= kN) {
-          REQUIRE(std::isnan(value));  // the gap after a row is not written
+          REQUIRE(std::isnan(value));  // the elements between two rows are not written
           continue;
         }
         double expected = 0, magnitude = 0;
@@ -400,7 +405,8 @@ TEST_CASE("rows of a product may lie apart") {
 TEST_CASE("TF32 is used only where it is allowed") {
   if (no_device()) return;
   Gemms gemms(kWorkspaceLimit);
-  // A sum of only k = 8 terms has few other rounding errors, so the rounding of factors to TF32 would show.
+  // A sum of only k = 8 terms has few rounding errors of other kinds. So the error would show if factors were rounded
+  // to TF32.
   const GemmShape shape{.m = 256, .n = 256, .k = 8};
   ProductCase product(shape);
   product.run(gemms, 1);
@@ -415,8 +421,8 @@ TEST_CASE("TF32 is used only where it is allowed") {
 TEST_CASE("a product has the same bits whenever it is computed") {
   if (no_device()) return;
   for (const Precision precision : kPrecisions) {
-    // The first result is small, but its sums are long, so parts of a sum are computed in parallel. The second result
-    // is large.
+    // In the first case, the result is small but its sums are long, so the library computes parts of a sum in parallel.
+    // In the second case, the result is large.
     for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{48, 64, 32768}, {768, 512, 640}}) {
       const GemmShape shape{.tf32 = precision.tf32, .type = precision.type, .m = m, .n = n, .k = k};
       INFO(describe(shape));
@@ -457,7 +463,7 @@ TEST_CASE("convolutions by cuDNN are those of a loop in double") {
         const ConvShape shape = conv_shape(geometry, kind, precision);
         INFO(describe(shape));
         const ConvVariants& variants = convolutions.variants(shape);
-        if (variants.all.empty()) continue;  // in this case, the caller uses im2col
+        if (variants.all.empty()) continue;  // without a variant, the caller uses im2col
         Convolution convolution(geometry, kind, precision);
         const Expected expected = convolution.expected();
         for (const ConvVariant& variant : variants.all) {

@@ -8,8 +8,9 @@
 
 namespace cairn::tests {
 
-/// Returns whether there is no device. If so, prints a message that makes ctest count the test as skipped, or fails if
-/// CAIRN_REQUIRE_DEVICE is set. A test that needs a device begins with `if (no_device()) return;`.
+/// Returns whether there is no device. In that case it prints a message from which ctest recognizes that the test was
+/// skipped. If CAIRN_REQUIRE_DEVICE is set, it fails the test instead. A test that needs a device begins with `if
+/// (no_device()) return;`.
 inline bool no_device() {
   const cuda::Probe probe = cuda::probe();
   if (probe.available) return false;

@@ -8,11 +8,12 @@
 #include "cairn/tests/runtime/window_cases.h"
 #include "cairn/tests/support/op_case.h"
 
-/// Ops of every kind, with shapes that together reach every path of the ops' kernels.
+/// These functions return ops of every kind, with shapes that together reach every path of the ops' kernels.
 namespace cairn::tests {
 
-/// Adds updates of a weight of n elements, and the sum of squares of its gradient. If n is odd, gradients are clipped,
-/// and another sum is added to the sum of squares.
+/// Adds to `cases` the sum of squares of a gradient of n elements, and two ops that update a weight of n elements. If n
+/// is odd, each op gets one more argument: the updates then clip the gradient, and the sum of squares adds to another
+/// sum.
 inline void add_updates(std::vector<OpCase>& cases, std::int64_t n) {
   const core::Shape of_weight{n}, one{1};
   const core::OpAttrs attrs{.eps = 1e-8, .beta1 = 0.8, .beta2 = 0.95, .decay = 0.1, .limit = 2};
@@ -25,8 +26,8 @@ inline void add_updates(std::vector<OpCase>& cases, std::int64_t n) {
   add(core::OpKind::adamw, of_weight, {of_weight, of_weight, of_weight, of_weight, one, one});
 }
 
-/// Returns ops on common shapes. `large` adds shapes that fill a device. The others are fast enough for a memory
-/// checker.
+/// Returns ops on common shapes. `large` adds shapes that fill a device. Without `large`, the ops are fast enough for a
+/// memory checker.
 inline std::vector<OpCase> op_cases(bool large) {
   using core::OpKind;
   using core::Shape;
@@ -113,7 +114,7 @@ inline std::vector<OpCase> op_cases(bool large) {
 
 /// Returns ops on shapes that reach rare paths of the kernels: long rows, transpositions in tiles of every shape, many
 /// axes, large pooling windows, sums that are computed in parts, and products with padded rows. `large` adds pooling
-/// windows of more than 2^16 elements, and convolutions with so many patches (im2col) that they are gathered in parts.
+/// windows of more than 2^16 elements, and convolutions whose patches (im2col) are too many to be gathered at once.
 inline std::vector<OpCase> rare_op_cases(bool large) {
   using core::OpKind;
   using core::Shape;
@@ -122,7 +123,7 @@ inline std::vector<OpCase> rare_op_cases(bool large) {
                        std::int64_t limit = 1) {
     cases.push_back({{.kind = kind, .shape = std::move(out), .attrs = std::move(attrs)}, std::move(args), limit});
   };
-  // A warp computes a row of at most 8 KiB, and a block of 1024 threads a row of more than 64 KiB.
+  // A row of at most 8 KiB is computed by a warp, and a row of more than 64 KiB by a block of 1024 threads.
   for (const std::int64_t cols : {5000, 40'000}) {
     const Shape x{2, cols}, params{2, cols}, stats{2, 2};
     add(OpKind::softmax, x, {x});
@@ -136,17 +137,19 @@ inline std::vector<OpCase> rare_op_cases(bool large) {
   }
   for (const auto& [rows, cols] : std::vector<std::pair<std::int64_t, std::int64_t>>{
            {4, 1024}, {16, 256}, {32, 128}, {64, 64}, {128, 32}, {256, 16}, {1024, 4}}) {
-    for (const std::int64_t less : {0, 1})  // pairs of elements are moved together if both extents are even
+    for (const std::int64_t less : {0, 1})  // if both extents are even, the kernel moves pairs of elements
       add(OpKind::permute, {cols - less, rows - less}, {{rows - less, cols - less}}, {.perm = {1, 0}});
   }
   for (const std::int64_t cols : {3, 8})
     add(OpKind::permute, {3, 2, 3, 2, cols}, {{2, 3, 2, 3, cols}}, {.perm = {3, 2, 1, 0, 4}});
   add(OpKind::permute, {3, 2, 5, 16}, {{2, 3, 5, 16}}, {.perm = {1, 0, 2, 3}});
-  add(OpKind::embedding_grad, {50, 8}, {{100, 100, 8}, {100, 100}}, {}, 50);  // several blocks sort the ids
+  // This op has so many ids that several blocks sort them.
+  add(OpKind::embedding_grad, {50, 8}, {{100, 100, 8}, {100, 100}}, {}, 50);
   add(OpKind::concat, {5, 24}, {{5, 16}, {5, 8}});
   add(OpKind::slice, {5, 16}, {{5, 32}}, {.offset = 16});
   for (const std::int64_t c : {3, 8}) {
-    for (const std::int64_t kernel : {17, 257}) {  // the index of a position in the window takes 2 or 8 bytes
+    // An index of a position in the window takes 2 bytes for an extent of 17, and 8 bytes for 257.
+    for (const std::int64_t kernel : {17, 257}) {
       if (kernel > 256 && !large) continue;
       const core::OpAttrs attrs{.kernel = kernel, .stride = 1, .pad = 0};
       const Shape x{1, kernel + 1, kernel + 1, c}, y{1, 2, 2, c};
@@ -159,7 +162,7 @@ inline std::vector<OpCase> rare_op_cases(bool large) {
     const Shape x{2, 384, 384, c}, weight{4, 3, 3, c}, y{2, 384, 384, 4};
     add(OpKind::conv2d_grad_weight, weight, {y, x}, {.stride = 1, .pad = 1});
   }
-  for (const std::int64_t n : {9, 64})  // rows of A, or of both A and C, are not aligned to 16 bytes
+  for (const std::int64_t n : {9, 64})  // rows of A, or of both A and C, do not begin at multiples of 16 bytes
     add(OpKind::matmul, {1, 33, n}, {{1, 33 * 41}, {1, 41 * n}}, {.m = 33, .n = n, .k = 41});
   return cases;
 }

@@ -17,7 +17,7 @@ namespace {
 using core::ElementType;
 using core::Graph;
 
-/// Returns at most two small cases of each kind of op, which take a memory checker about a minute.
+/// Returns at most two small cases of each kind of op. A memory checker takes about a minute for all of them.
 std::vector<OpCase> few_cases() {
   std::map<core::OpKind, int> seen;
   std::vector<OpCase> few;
@@ -28,7 +28,7 @@ std::vector<OpCase> few_cases() {
   return few;
 }
 
-/// Returns, for each channel of each image, the sum over its pixels.
+/// Returns the sum over the pixels of each channel of each image.
 std::vector<double> of_planes(const std::vector<double>& values, const core::Shape& shape) {
   const auto pixels = static_cast<std::size_t>(shape[1] * shape[2]), channels = static_cast<std::size_t>(shape[3]);
   std::vector<double> sums(values.size() / pixels);
@@ -57,14 +57,15 @@ void check_ops(const std::vector<OpCase>& cases) {
       REQUIRE(outputs.size() == expected.size());
       for (std::size_t k = 0; k < outputs.size(); ++k) {
         const ElementType stored = core::output_type(*way.graph.op(0), static_cast<std::int32_t>(k));
-        if (stored == ElementType::i32) {  // indices are compared only in fp32, because rounding to bf16 makes ties
+        if (stored == ElementType::i32) {  // indices are compared only in fp32, because rounding to bf16 creates ties
           if (type == ElementType::f32) CHECK(outputs[k] == expected[k]);
           continue;
         }
         const std::vector<double> actual = stored_values(outputs[k].second, stored);
         const std::vector<double> wanted = stored_values(expected[k].second, ElementType::f32);
         REQUIRE(actual.size() == wanted.size());
-        // In bf16, a tie can move a gradient to another pixel, so sums over pixels are compared.
+        // In bf16, several pixels of a window can tie for the maximum, so the gradient may go to any of them. Sums over
+        // all pixels of a channel do not depend on this choice.
         if (one.op.kind == core::OpKind::maxpool_grad && type == ElementType::bf16) {
           CHECK(relative_error(of_planes(actual, one.op.shape), of_planes(wanted, one.op.shape)) <= way.tolerance);
         } else {

@@ -22,8 +22,8 @@ core::Graph graph_of(Random& random, bool large) {
   return random_graph(random, any_graph(random, {.min_nodes = 1, .max_nodes = large ? 600 : 60}));
 }
 
-/// Compares the device's outcomes with the host's on random graphs. Every tenth graph is large, unless `few` asks for a
-/// short test.
+/// Compares the outcomes of the device simulator with those of the host simulator, on random graphs. Every tenth graph
+/// is large, unless `few` asks for a short test.
 void check_outcomes(int rounds, bool few) {
   for_each_seed(static_cast<std::uint64_t>(rounds), [&](Random& random, std::uint64_t seed) {
     const core::Graph graph = graph_of(random, seed % 10 == 0 && !few);
@@ -83,7 +83,7 @@ TEST_CASE("the device draws and tallies the host's candidates") {
   check_tallies(100, false);
 }
 
-/// Compares the device's outcomes and profiles with the host's.
+/// Compares the device's outcomes and profiles of the schedules in `batch` with the host's.
 void check_moved(const core::Graph& graph, const sim::ScheduleBatch& batch) {
   const auto host = sim::host_simulator(graph, 1);
   const auto device = cuda::device_simulator(graph);
@@ -91,7 +91,7 @@ void check_moved(const core::Graph& graph, const sim::ScheduleBatch& batch) {
   REQUIRE(device->profiles(batch).value == host->profiles(batch).value);
 }
 
-/// Returns a graph in which each node reads one of the three nodes before it. Each output has `bytes` bytes or a little
+/// Returns a graph in which each node reads one of the three nodes before it. Each output has `bytes` bytes or slightly
 /// more.
 core::Graph narrow_graph(core::NodeId nodes, std::int64_t bytes) {
   core::GraphBuilder builder("narrow");
@@ -102,7 +102,7 @@ core::Graph narrow_graph(core::NodeId nodes, std::int64_t bytes) {
   }
   return builder.build();
 }
-constexpr core::NodeId kWide = 66'000;  // number of nodes; their ids need more than 16 bits
+constexpr core::NodeId kWide = 66'000;  // so many nodes that ids need more than 16 bits
 
 TEST_CASE("the device simulator gives the host's outcomes where ids need more than 16 bits", "[sanitize]") {
   if (no_device()) return;
@@ -116,7 +116,7 @@ TEST_CASE("the device simulator gives the host's outcomes where ids need more th
   for (std::int64_t c = 0; c < 3; ++c) CHECK(drawn.schedule(c) == batch.schedule(c));
 }
 
-/// Compares device and host on a graph whose sums of sizes need more than 31 bits.
+/// Compares device and host on a graph with outputs of 2^40 bytes, so that sums of sizes need more than 31 bits.
 void check_large_sizes(core::NodeId nodes) {
   const core::Graph graph = narrow_graph(nodes, std::int64_t{1} << 40);
   const auto host = sim::host_simulator(graph);

@@ -1,5 +1,5 @@
-// Tests the command with --backend cuda on the fake device: its output on success, and its message for each way in
-// which a device can fail.
+// Tests the command with --backend cuda on the fake device: its output if all goes well, and its message for each way
+// in which a device can fail.
 #include <cuda_runtime_api.h>
 
 #include <cstdlib>
@@ -25,7 +25,7 @@ void check_refused(const Device& device, const Words& words, const Words& parts)
   INFO(outcome.err);
   CHECK(outcome.code == 5);
   CHECK(outcome.out.empty());
-  // If memory does not suffice for the baseline, a line before the error says so.
+  // If the baseline does not fit into memory, stderr has a line that says so before the line of the error.
   const std::string before = "cairn: the baseline will not be executed";
   CHECK(is_error(outcome.err.starts_with(before) ? outcome.err.substr(outcome.err.find('\n') + 1) : outcome.err));
   check_says(outcome.err, parts);
@@ -94,7 +94,7 @@ TEST_CASE("command: convolutions take memory that is free under the budget, and 
       CHECK(json[part]["measured_peak_bytes"] == json[part]["planned_bytes"]);
     CHECK(json["scheduled"]["planned_bytes"] <= json["budget_bytes"]);
   }
-  // Without cuDNN, convolutions have only one implementation, so free memory is of no use to them.
+  // Without cuDNN, there is only one way to compute a convolution, and free memory cannot make it faster.
   const Json without = json_on({}, Words{"run"} + kConv + Words{"--budget", "100%", "--backend", "cuda", "--quiet"});
   CHECK(without["nodes_in_free_memory"] == 0);
 }
@@ -160,7 +160,8 @@ TEST_CASE("command: auto takes the device, and debug modes work on it") {
                                     Words{"--budget", "100%", "--poison", "--sentinels", "--trace",
                                           folder / "trace.json", "-o", folder / "s.json"});
   check_fields(json, {{"backend", "cuda"}, {"identical", true}});
-  // The file's schedule belongs to the graph as it was given, so both backends accept it.
+  // The schedule in the file is for the graph as it was given, before scratch for the device is added. So both backends
+  // accept the file.
   for (const std::string backend : {"cuda", "host"}) {
     const auto again =
         run_on({}, Words{"run"} + kTiny + Words{"--schedule", folder / "s.json", "--backend", backend, "--quiet"});
@@ -201,7 +202,8 @@ TEST_CASE("command: out of memory says what was asked, what is free, and a budge
   const Device small = {{"FAKE_CUDA_BYTES", "40000"}};
   check_refused(small, kRun, {"arena", "are free on fake device", "a budget of ", " would fit"});
   const std::string budget = std::to_string(number_behind(run_on(small, kRun).err, "a budget of "));
-  // Perhaps no schedule meets this budget. But the exit code must not be 5, which means a lack of device memory.
+  // It may be that no schedule meets this budget. But the exit code must not be 5, which stands for too little device
+  // memory.
   CHECK(run_on(small, Words{"run"} + kTiny + Words{"--budget", budget, "--backend", "cuda"}).code != 5);
   check_refused({{"FAKE_CUDA_BYTES", "2000"}}, kRun, {"besides the arena does not fit, even without an arena"});
   check_refused(failing("cudaMalloc", cudaErrorMemoryAllocation), kRun, {"device memory", "out of memory"});

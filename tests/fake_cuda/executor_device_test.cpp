@@ -1,4 +1,4 @@
-// Tests executors that are moved, use one of several devices, or name a device that does not exist.
+// Tests executors that are moved, that use one of several devices, or that name a device which does not exist.
 #include <optional>
 #include <set>
 #include <string>
@@ -73,7 +73,7 @@ TEST_CASE("an executor leaves the caller's current device as it was, after a fai
     CHECK_FALSE(error_of<core::DeviceError>([&] { executor->enqueue(); }).empty());
     CHECK(current() == 2);
     fake::fail_call(function, 0);
-    executor->enqueue();  // this work is still pending when the executor is destroyed
+    executor->enqueue();  // this work is still pending while the executor is destroyed
     executor.reset();
     f.reset();
     CHECK(current() == 2);

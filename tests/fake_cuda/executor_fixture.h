@@ -14,14 +14,14 @@
 #include "cairn/tests/support/device_program.h"
 #include "cairn/tests/support/errors.h"
 
-/// What tests of cuda::Executor on the fake runtime share.
+/// These helpers are shared by the tests of cuda::Executor on the fake CUDA runtime.
 namespace cairn::tests {
 
 inline constexpr std::int64_t kGuard = 64;
 inline const std::vector<cuda::Launch> kLaunches = {cuda::Launch::graph, cuda::Launch::stream};
 
-/// Resets the fake device. The destructor checks that no object is left on it and that the fake runtime has found no
-/// fault.
+/// Resets the fake device. The destructor checks that no object is left on the device, and that the fake runtime has
+/// recorded no misuse.
 struct Gpu {
   explicit Gpu(std::int64_t bytes = fake::kDeviceBytes) { fake::reset(bytes); }
   ~Gpu() {
@@ -32,7 +32,7 @@ struct Gpu {
   Gpu& operator=(const Gpu&) = delete;
 };
 
-/// Sets the order of work, and restores the one before.
+/// Sets the order in which the fake runtime runs pending work. The destructor restores the previous order.
 class InOrder {
  public:
   explicit InOrder(fake::Order order, std::uint64_t seed = 0) : before_(fake::order()) { fake::set_order(order, seed); }
@@ -44,7 +44,8 @@ class InOrder {
   fake::Order before_;
 };
 
-/// Calls `body` in each order, and several times in the random one.
+/// Calls `body` once for each order in which the fake runtime can run pending work, and eight times for the random
+/// order.
 inline void in_every_order(const std::function<void()>& body) {
   for (const fake::Order order : {fake::Order::late, fake::Order::early, fake::Order::random}) {
     for (std::uint64_t seed = 0; seed < (order == fake::Order::random ? 8 : 1); ++seed) {
@@ -56,8 +57,9 @@ inline void in_every_order(const std::function<void()>& body) {
   }
 }
 
-/// Runs `use` once for each of its first `count` calls of a function of CUDA, which then fails. Checks that this is a
-/// DeviceError in one line, that nothing is left on the device, and no error. Calls see(error) with each message.
+/// Runs `use` `count` times. In the k-th run, the k-th call of the CUDA function named `function` fails. Checks each
+/// time that `use` throws a DeviceError with a one-line message, and leaves no object and no pending error on the
+/// device. Then calls see(message).
 inline void check_failures(
     const std::string& function, std::int64_t count, const std::function<void()>& use,
     const std::function<void(const std::string&)>& see = [](const std::string&) {}) {
@@ -80,7 +82,7 @@ inline Results run_on_device(cuda::Device& device, runtime::Program program,
   return results_of(executor);
 }
 
-/// A perceptron on a device, and a schedule for it that recomputes.
+/// A perceptron and a device. The schedule for the perceptron recomputes a node.
 struct Fixture {
   explicit Fixture(int ordinal = 0) : device({.ordinal = ordinal}) {}
 

@@ -1,5 +1,5 @@
-// Tests cuda::Executor with several streams on the fake runtime, which runs captured work in any order that the graph
-// allows.
+// Tests cuda::Executor with several streams on the fake CUDA runtime. This runtime runs the nodes of a CUDA graph in
+// any order that the graph's edges allow.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -38,7 +38,8 @@ Graph with_updates(const std::string& name) {
   throw std::out_of_range("no tiny " + name);
 }
 
-/// Returns outputs and digests after each of two steps, the second of which uses the weights that the first has left.
+/// Returns outputs and digests after each of two steps. The second step starts from the weights that the first has
+/// updated.
 std::vector<Results> results_of_steps(Executor& executor) {
   std::vector<Results> steps;
   for (int i = 0; i < 2; ++i) {
@@ -48,9 +49,10 @@ std::vector<Results> results_of_steps(Executor& executor) {
   return steps;
 }
 
-/// Returns a graph of a source and `count` branches from it, each of two large synthetic nodes and a kept one.
+/// Returns a graph of a source and `count` branches. Each branch reads the source, and consists of two large synthetic
+/// nodes and a kept node.
 Graph branches(int count) {
-  constexpr std::int64_t kBytes = 40'000;  // too many for SmallSynthetic, so the kernels use the memory for hashes
+  constexpr std::int64_t kBytes = 40'000;  // too large for SmallSynthetic, so the kernels use the memory for hashes
   std::vector<core::Node> nodes{make_node("source", kBytes)};
   for (int b = 0; b < count; ++b) {
     const auto first = static_cast<core::NodeId>(nodes.size());
@@ -62,7 +64,8 @@ Graph branches(int count) {
   return build_graph(nodes);
 }
 
-/// Returns the program of the baseline schedule, planned with overlap_steps.
+/// Returns the program of the baseline schedule. Its plan reserves every buffer for `overlap_steps` more steps than
+/// needed, so that the next steps can overlap with the buffer's last readers.
 Program program_apart(Device& device, const Graph& graph, std::int64_t overlap_steps) {
   const core::Schedule schedule = core::baseline_schedule(graph);
   const core::Plan plan =
@@ -70,7 +73,7 @@ Program program_apart(Device& device, const Graph& graph, std::int64_t overlap_s
   return runtime::compile(graph, schedule, plan, cuda::compile_options(device, false));
 }
 
-/// Returns the number of waits in the capture of a step, without those at the fork and at the end.
+/// Returns the number of waits between streams in the capture of a step, without those at the fork and at the end.
 std::int64_t inner_waits(const Program& program, int streams) {
   return std::ssize(runtime::overlap(program, streams).waits);
 }
@@ -126,7 +129,8 @@ TEST_CASE("streams: each stream has its own memory for hashes, which counts besi
     Device device;
     const std::int64_t before = fake::allocated_bytes();
     Executor executor(device, program_apart(device, graph, 20), {.streams = 4});
-    CHECK(runtime::overlap(executor.program(), 4).makespan == 4);  // the source and a branch on each stream
+    // Each stream runs a branch of three nodes after the source has run, so the makespan is 4.
+    CHECK(runtime::overlap(executor.program(), 4).makespan == 4);
     CHECK(fake::allocated_bytes() - before ==
           executor.program().arena_bytes + Executor::bytes_beside_arena(executor.program(), false, 4));
     CHECK(Executor::bytes_beside_arena(executor.program(), false, 4) >=
@@ -172,7 +176,7 @@ TEST_CASE("streams: a step that lacks a wait has other bits in some order") {
   std::int64_t planted = 0, found = 0;
   Random random(52);
   for (int i = 0; i < 30; ++i) {
-    // Every node has bytes and runs once, so every wait is about bytes that are read afterwards.
+    // Every node has bytes and runs once. So every wait protects bytes that some node reads later.
     std::vector<core::Node> nodes =
         random_nodes(random, {.min_nodes = 6, .max_nodes = 10, .scratch = false, .in_place = false});
     for (core::Node& node : nodes) node.size += 8;
@@ -184,12 +188,12 @@ TEST_CASE("streams: a step that lacks a wait has other bits in some order") {
     const Results expected = results_of(program);
     for (std::int64_t wait = 1; wait <= inner_waits(program, 2); ++wait) {
       ++planted;
-      fake::drop_wait(1 + wait);  // the first wait is that of the fork
+      fake::drop_wait(1 + wait);  // wait 1 is at the fork
       Executor executor(device, program, {.streams = 2});
       bool same = true;
       for (std::uint64_t seed = 0; seed < 500 && same; ++seed) {
         const InOrder in_order(seed == 0 ? fake::Order::early : fake::Order::random, seed);
-        // Otherwise, the memory would still hold the right values, which the step before has left.
+        // Overwrites the arena. Otherwise, it would still hold the right values from the previous step.
         std::memset(executor.arena().data, 0x77, static_cast<std::size_t>(executor.arena().bytes));
         executor.run();
         same = results_of(executor) == expected;
@@ -208,7 +212,8 @@ TEST_CASE("streams: a step that does not wait for the end of a stream is refused
   {
     Device device;
     const Program program = program_apart(device, branches(2), 10);
-    fake::drop_wait(inner_waits(program, 2) + 2);  // the last wait, behind that of the fork and the inner ones
+    // Drops the last wait, which comes after the wait at the fork and the inner waits.
+    fake::drop_wait(inner_waits(program, 2) + 2);
     CHECK_FALSE(error_of<core::DeviceError>([&] { Executor(device, program, {.streams = 2}); }).empty());
     CHECK(contains(fake::faults(), "before its streams were joined"));
   }

@@ -1,4 +1,4 @@
-// Tests the unchanged cuda::Executor on the fake runtime, and compares it with the host's executor.
+// Tests cuda::Executor, built from unchanged sources, on the fake CUDA runtime. Compares it with the host's executor.
 #include "cairn/cuda/support/executor.h"
 
 #include <fmt/format.h>
@@ -31,7 +31,7 @@ using cuda::Executor;
 using cuda::Launch;
 using runtime::Program;
 
-/// Returns how often each function of the runtime was called within `body`.
+/// Returns how often `body` calls each function of the CUDA runtime.
 template <class F>
 std::map<std::string, std::int64_t> calls_of(const F& body) {
   const auto before = fake::calls();
@@ -164,7 +164,8 @@ TEST_CASE("a convolution runs in the way for which its node has scratch") {
     scratch[static_cast<std::size_t>(v)] = variants.back().scratch;
   }
   CHECK(several > 5);
-  // A fake convolution overwrites all of its workspace, so the measured peak shows which variant ran.
+  // A fake convolution overwrites its whole workspace. So the measured peak shows which variant of the convolution has
+  // run.
   const auto measured_peak = [&](const Graph& graph) {
     const Program program = device_program(device, graph);
     Executor executor(device, program);
@@ -193,7 +194,7 @@ TEST_CASE("with_scratch gives what the kernels take, again and again, and leaves
           CHECK(once.scratch(v) == (in_place ? graph.scratch(v) : device.scratch_bytes(graph, v, false)));
           if (in_place) CHECK(device.scratch_bytes(graph, v, false) == 0);
         }
-        // Compiling checks the scratch of each node with the device again.
+        // Compiling the program checks once more that each node has the scratch that the device needs.
         CHECK_NOTHROW(device_program(device, once));
       }
     }
@@ -206,7 +207,7 @@ TEST_CASE("graph and stream, run and enqueue, and every further run give the sam
   const Results expected = run_on_device(f.device, device_program(f.device, f.graph));
   for (const Launch launch : kLaunches) {
     Executor executor(f.device, f.program(), {.launch = launch});
-    CHECK(results_of(executor) == expected);  // the results are of the step that the constructor ran
+    CHECK(results_of(executor) == expected);  // the constructor has run one step, and these are its results
     for (int i = 0; i < 3; ++i) {
       executor.run(i == 1);
       CHECK(results_of(executor) == expected);
@@ -247,7 +248,7 @@ TEST_CASE("within a step nothing is allocated, freed or waited for") {
     CHECK((function == "kernel" || function == "cudaMemsetAsync" || function == "cudaEventRecordWithFlags" ||
            function == "cudaGetDevice"));
   }
-  // The same holds for steps with times, once the first one has made the graph that measures times.
+  // The same holds for timed runs, after the first of them has made the CUDA graph that measures times.
   for (Executor* executor : {&replayed, &launched}) {
     executor->run(true);
     for (const auto& [function, count] : calls_of([&] { executor->run(true); })) {
@@ -275,7 +276,7 @@ TEST_CASE("the caller's stream and the caller's arena are used, and left to the 
     executor.run();
     CHECK(executor.measured_peak_bytes() == program.arena_bytes);
     CHECK(results_of(executor) == expected);
-    executor.enqueue();  // this work is still pending when the executor is destroyed
+    executor.enqueue();  // this work is still pending while the executor is destroyed
   }
   CHECK(fake::alive() == "1 allocations, 1 streams");
   const auto is_garbage = [](std::byte byte) { return byte == std::byte{0xCB}; };
@@ -306,7 +307,7 @@ TEST_CASE("a step whose fills are divided into pieces leaves the same bytes in t
                        .launch = launch,
                        .arena = {arena.get(), program.arena_bytes},
                        .most_fill_bytes = most_fill_bytes});
-    // A poisoned step begins with a fill of the whole arena, which must overwrite these bytes.
+    // A step with poison begins with a fill of the whole arena. The fill must overwrite these bytes.
     if (poison) std::fill_n(arena.get(), program.arena_bytes, std::byte{0x3C});
     executor.run();
     executor.outputs();
@@ -381,7 +382,7 @@ TEST_CASE("any call may fail: an error says so, and nothing is left behind") {
         kernels_of_no_step += kernel && !contains(error, "step ");
       });
     }
-    CHECK(kernels_of_no_step == 1);  // the kernel that finds which memory was written (FindTouched)
+    CHECK(kernels_of_no_step == 1);  // one kernel belongs to no step: FindTouched, which finds which memory was written
   }
 }
 
@@ -440,7 +441,7 @@ TEST_CASE("a kernel that fails later is named by the first step") {
     const bool again = std::count(f.schedule.steps.begin(), f.schedule.steps.begin() + step, node) > 0;
     CHECK(contains(error, " again: ") == again);
   }
-  const Gpu gpu;  // a new device, because the error of the old one is permanent
+  const Gpu gpu;  // a new device, because the error on the old device is permanent
   CHECK(last_step + 1 == Fixture().schedule.length());
 }
 
@@ -459,8 +460,8 @@ TEST_CASE("a kernel that fails in a later step ends in an error from whoever wai
         if (how == 2) executor.outputs();
         if (how == 3) executor.sink_digests();
       });
-      // If kernels run early, the kernel fails before the rest of the step is launched, so the message is that of the
-      // launch.
+      // If the fake device runs kernels early, the kernel fails before the rest of the step is launched. The message is
+      // then about the launch.
       const std::string who = fake::order() == fake::Order::late ? "a kernel of the step failed: " : "";
       CHECK(contains(error, who + "an illegal memory access"));
       CHECK_FALSE(error_of<core::DeviceError>([&] { executor.run(); }).empty());
@@ -481,7 +482,7 @@ TEST_CASE("sentinels: buffers laid over each other, and writes behind a buffer, 
       return error_of<core::Error>([&] { Executor(device, program, options); });
     };
     CHECK(error(sound).empty());
-    Program overlaid = sound;  // places b over a, which the sink still reads
+    Program overlaid = sound;  // places b at the address of a, although the sink still reads a
     output_of(overlaid, 2).offset = output_of(sound, 1).offset;
     CHECK(contains(error(overlaid), "step 2, node 'b', wrote beyond the end of the buffer of node 'a'"));
     for (const std::size_t step : {0, 1, 3}) {
@@ -505,7 +506,8 @@ TEST_CASE("sentinels: a guard that is overwritten in a later step is noticed by 
     CHECK_NOTHROW(executor.run());
     const runtime::Location& hidden = output_of(program, 0);
     std::byte* guard = arena.get() + hidden.offset + hidden.reserved;
-    fake::before_kernel(2, [=] { *guard = std::byte{0}; });  // the second kernel checks the guards of step 0
+    // The second kernel of a step checks the guard bytes around the output of step 0.
+    fake::before_kernel(2, [=] { *guard = std::byte{0}; });
     CHECK(contains(error_of<core::Error>([&] { executor.run(); }),
                    "step 0, node 'hidden', wrote beyond the end of the buffer of node 'hidden'"));
   }
@@ -517,7 +519,7 @@ TEST_CASE("poison shows a read after free") {
   const Graph graph = build_graph({make_node("a", 200), make_node("b", 300, {0}), make_node("sink", 100, {0, 1})});
   Program program = device_program(device, graph);
   const Results expected = run_on_device(device, program);
-  free_early(program, 1, 0);  // the sink still reads `a`
+  free_early(program, 1, 0);  // frees `a` before the sink, which still reads it
   CHECK(run_on_device(device, program) == expected);
   CHECK_FALSE(run_on_device(device, program, {.poison = true}) == expected);
 }
@@ -553,7 +555,7 @@ TEST_CASE("programs that are not made for this device are refused") {
 
   const Graph bare = tiny_model("unet"), graph = device.with_scratch(bare, false);
   CHECK_THROWS_AS(device_program(device, graph, 0, 8), core::InputError);
-  // Libraries need a higher alignment for their workspaces than kernels do for tensors.
+  // The workspaces of libraries need a higher alignment than the tensors of Cairn's own kernels.
   CHECK_THROWS_AS(Executor(device, device_program(device, graph, 0, 16)), core::InputError);
   CHECK_THROWS_AS(device_program(device, bare), core::InputError);
   const std::string error = error_of<core::InputError>([&] { Executor(device, compiled(bare)); });

@@ -1,5 +1,5 @@
-// Tests cuda::Executor with schedules that have transfers, on the fake runtime, which runs copies as early and as late
-// as events allow.
+// Tests cuda::Executor with schedules that have transfers, on the fake CUDA runtime. This runtime can run copies as
+// early or as late as the recorded events allow.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -27,7 +27,7 @@ using cuda::ExecutorOptions;
 using cuda::Launch;
 using runtime::Program;
 
-/// Returns the number of waits in one step.
+/// Returns how often a stream waits for an event in one step of the program.
 std::int64_t waits_of_a_step(Device& device, const Program& program) {
   Executor executor(device, program, {.launch = Launch::stream});
   const std::int64_t before = fake::calls()["cudaStreamWaitEvent"];
@@ -37,7 +37,7 @@ std::int64_t waits_of_a_step(Device& device, const Program& program) {
 
 void check_execution(Device& device, const Program& program, const ExecutorOptions& options, const Results& expected) {
   Executor executor(device, program, options);
-  // The second step must not begin its copies before the first has ended.
+  // Two steps are pending at once. The copies of the second step must not begin before the first step has ended.
   executor.enqueue();
   executor.enqueue();
   executor.wait();
@@ -48,8 +48,8 @@ void check_execution(Device& device, const Program& program, const ExecutorOptio
   CHECK(executor.measured_host_peak_bytes() == program.host_arena_bytes);
 }
 
-/// Executes a schedule in every order of work, with both launches, with poison, with one stream of copies, and with
-/// guards.
+/// Executes a schedule in every order in which pending work can run. In each order, it tries both kinds of launch,
+/// poison, a single stream for copies (half duplex), and guard bytes.
 void check_in_every_order(const Graph& given, const Schedule& schedule) {
   in_every_order([&] {
     Device device;
@@ -66,10 +66,13 @@ void check_in_every_order(const Graph& given, const Schedule& schedule) {
   });
 }
 
-/// Returns whether a program has other results in some order than without transfers, or fails. The wait `dropped` of
-/// the captured step is missing; 0: none.
+/// Leaves out one wait of a step, runs the step in several orders of work, and returns whether it throws an error or
+/// has results other than `expected`. `waits` is the number of waits in a step, and `dropped` says which one is left
+/// out, where 1 is the first and 0 leaves out none.
 bool fails(Device& device, const Program& program, std::int64_t waits, std::int64_t dropped, const Results& expected) {
-  if (dropped > 0) fake::drop_wait(waits + dropped);  // the first step of an executor is not captured
+  if (dropped > 0)
+    // The executor's first step is not captured, so its waits are skipped.
+    fake::drop_wait(waits + dropped);
   try {
     Executor executor(device, program, {.poison = true});
     for (std::uint64_t seed = 0; seed < 60; ++seed) {
@@ -153,7 +156,7 @@ TEST_CASE("device transfers: a capture that ends before a copy was joined is ref
     Device device;
     const Program program = device_program(device, relay(), relay_once());
     const std::int64_t waits = waits_of_a_step(device, program);
-    fake::drop_wait(2 * waits);  // the last one, for the fetch
+    fake::drop_wait(2 * waits);  // drops the last wait, which is for the fetch
     CHECK_FALSE(error_of<core::DeviceError>([&] { Executor(device, program); }).empty());
     CHECK(contains(fake::faults(), "before its streams were joined"));
   }

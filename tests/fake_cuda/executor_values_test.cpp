@@ -1,5 +1,5 @@
-// Tests how values go into cuda::Executor and come out of it while steps are enqueued, in every order in which the fake
-// runtime runs work.
+// Tests how values get into and out of cuda::Executor while steps are enqueued. The fake CUDA runtime runs the enqueued
+// work in every order that it supports.
 #include <cmath>
 #include <map>
 #include <string>
@@ -33,7 +33,7 @@ struct WaitAtEnd {
   ~WaitAtEnd() { cudaStreamSynchronize(stream); }
 };
 
-/// What a tiny gpt2 that adamw trains gets in one step.
+/// The values that one training step needs. The model is a tiny gpt2, and its optimizer is adamw.
 struct Feed {
   Integers tokens, labels;
   Floats rate, step;
@@ -55,7 +55,7 @@ std::vector<Feed> random_feeds(int count) {
   return feeds;
 }
 
-/// Returns the elements of all weights and of the optimizer's state.
+/// Returns the elements of all weights and of the optimizer's state, by the name of the resident.
 std::map<std::string, Floats> weights_of(Executor& executor) {
   std::map<std::string, Floats> weights;
   for (const Resident& resident : executor.program().graph.residents()) {
@@ -100,7 +100,7 @@ TEST_CASE("values that are staged while steps run give the bits of values that a
           executor.stage("labels", feed.labels);
           executor.stage("learning_rate", feed.rate);
           executor.stage("step", feed.step);
-          feed = {};  // the memory of staged values may be reused
+          feed = {};  // the caller may reuse the memory of staged values at once
           executor.enqueue();
         }
         executor.wait();
@@ -133,7 +133,7 @@ TEST_CASE("staged values reach the next step, the last ones count, and reset dro
       executor.run();
       executor.get("x", x);
       CHECK(x == old);
-      executor.stage("x", Floats(35, 6));  // no step takes these values before the executor is destroyed
+      executor.stage("x", Floats(35, 6));  // the executor is destroyed before any step takes these values
     });
   }
   const Gpu gpu;
@@ -152,7 +152,7 @@ TEST_CASE("staged values reach the next step, the last ones count, and reset dro
   const auto without = weights_of(executor);
   CHECK_FALSE(without == expected);
   executor.set_dropout_seed(4);
-  executor.reset();  // before a step has taken the seed
+  executor.reset();  // this reset comes before a step has taken the seed
   executor.run();
   CHECK(weights_of(executor) == expected);
 }
@@ -175,7 +175,7 @@ TEST_CASE("weights after several steps are the same for every schedule and launc
         executor.set_dropout_seed(3);
         CHECK(outputs_of_steps(executor, 2) == expected);
         executor.reset();
-        executor.run(true);  // times every op, but performs one step
+        executor.run(true);  // times every op, but counts as only one step
         CHECK(outputs_of(executor) == expected[0]);
         executor.enqueue();
         executor.wait();
@@ -230,7 +230,7 @@ TEST_CASE("values come from and go to memory of the device") {
       std::fill_n(floats, 35, 5.0F);
       executor.enqueue();
       executor.stage("x", given(35));
-      std::fill_n(floats, 35, 0.0F);  // the memory of staged values may be reused
+      std::fill_n(floats, 35, 0.0F);  // the caller may reuse the memory of staged values at once
       executor.get("x", x);
       CHECK(x == Floats(35, 3));
       executor.enqueue();
@@ -294,7 +294,7 @@ TEST_CASE("memory of the host or of another device is refused where the executor
   Fixture f(1);
   Executor executor(f.device, f.program());
   Floats host(63);
-  const cuda::DeviceMemory memory = cuda::device_memory(63 * sizeof(float));  // of device 0
+  const cuda::DeviceMemory memory = cuda::device_memory(63 * sizeof(float));  // memory of device 0
   const auto refused = [&](void* data, const std::string& why) {
     const auto check = [&](const auto& call) { check_line(error_of<InputError>(call), {why}); };
     const runtime::MutableTensorView room(data, core::ElementType::f32, 35, true);
@@ -333,7 +333,7 @@ TEST_CASE("bf16 tensors: values are rounded, fp32 copies are not, and both are s
   for (const bool staged : {false, true}) {
     const auto give = [&](const runtime::TensorView& values) {
       staged ? executor.stage(weight.name, values) : executor.set(weight.name, values);
-      // A rate and momenta of 0 leave the weights as they are.
+      // With a learning rate of 0 and momenta of 0, a step does not change the weights.
       executor.set("learning_rate", Floats{0});
       if (staged) executor.run();
     };
@@ -374,7 +374,7 @@ TEST_CASE("bf16 tensors and their fp32 copies: the device converts values in its
     for (const bool staged : {false, true}) {
       const auto give = [&](const runtime::TensorView& values) {
         staged ? executor.stage(weight.name, values) : executor.set(weight.name, values);
-        executor.set("learning_rate", Floats{0});  // a step leaves the weights as they are
+        executor.set("learning_rate", Floats{0});  // so that a step does not change the weights
         if (staged) executor.run();
         executor.get(weight.name, {stored.data(), core::ElementType::bf16, weight.shape});
         executor.get(master, read);
@@ -421,7 +421,8 @@ TEST_CASE("any call may fail while values are set, staged and read: an error say
     const cuda::DeviceMemory memory = cuda::device_memory(35 * sizeof(float));
     const cuda::Stream stream = cuda::make_stream();
     Executor executor(device, program);
-    const WaitAtEnd wait{stream.get()};  // an error can leave the record of an event on the caller's stream
+    // If a call fails, the record of an event can still be pending on the caller's stream.
+    const WaitAtEnd wait{stream.get()};
     runtime::TensorView on_device(memory.get(), core::ElementType::f32, 35, true);
     on_device.stream = stream.get();
     Floats x(35), loss(1);

@@ -6,10 +6,10 @@
 
 #include "cairn/tests/cli/command.h"
 
-/// Runs the command on a fake device.
+/// These helpers run the command on a fake device.
 namespace cairn::tests {
 
-/// Describes a device by variables of the environment (tests/fake_cuda/command/environment.cpp).
+/// Environment variables and their values, which describe a device (see tests/fake_cuda/command/environment.cpp).
 using Device = std::map<std::string, std::string>;
 
 inline Outcome run_on(const Device& device, const Words& words) {
@@ -19,7 +19,7 @@ inline Outcome run_on(const Device& device, const Words& words) {
   return outcome;
 }
 
-/// Runs the command with --json and returns the object that it prints.
+/// Runs the command with --json on the device, and returns the JSON object that the command prints.
 inline Json json_on(const Device& device, const Words& words) {
   const Outcome outcome = run_on(device, words + Words{"--json"});
   INFO(outcome.err);

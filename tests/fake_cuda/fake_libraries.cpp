@@ -1,5 +1,5 @@
-// Replaces the vendor's libraries that cuda/ calls. The host does their work when the fake runtime runs it.
-// fake_products.cpp computes the matrix products.
+// Replaces the vendor's libraries that cuda/ calls. The host does the work of these libraries when the fake runtime
+// runs it. Matrix products are in fake_products.cpp.
 #include <cstddef>
 #include <functional>
 #include <memory>

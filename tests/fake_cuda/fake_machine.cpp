@@ -1,4 +1,5 @@
-// Replaces the functions of CUB that cuda/ calls. The host does their work when the fake runtime runs it.
+// Replaces the functions of CUB that cuda/ calls. The host does their work at the time at which the fake runtime runs
+// it.
 #include <functional>
 #include <utility>
 

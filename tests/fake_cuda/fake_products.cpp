@@ -1,4 +1,4 @@
-// Replaces cuBLASLt: the host computes matrix products when the fake runtime runs them.
+// Replaces cuBLASLt. The host computes a matrix product at the time at which the fake runtime runs it.
 #include "cairn/tests/fake_cuda/fake_products.h"
 
 #include "cairn/cuda/internal/libraries.h"

@@ -5,7 +5,8 @@
 
 namespace cairn::tests::fake {
 
-/// Records a fault unless a product's tensors and its workspace have the alignment that cuBLASLt is promised.
+/// Records a fault unless the tensors of a matrix product and its workspace have the alignment that cuBLASLt may
+/// assume.
 inline void require_aligned(const runtime::device::GemmOperands& operands, const void* workspace) {
   for (const void* tensor : {operands.a, operands.b, operands.bias, static_cast<const void*>(operands.c)}) {
     require_aligned(tensor, 16, "a product's tensor");

@@ -18,16 +18,16 @@
 #include "cairn/cuda/internal/launch_shape.h"
 #include "cairn/tests/catch.h"
 
-/// Checks that launches are valid on several cards, without running them.
+/// These classes check, without running anything, that launches are valid on several cards.
 namespace cairn::tests {
 
-/// A card and its limits.
+/// A graphics card and its limits.
 struct Card {
   const char* name;
   std::int64_t shared;  ///< bytes of shared memory that a block may opt in to
-  std::int64_t memory;  ///< GiB of the card
+  std::int64_t memory;  ///< memory of the card in GiB
   int multiprocessors;
-  int threads;  ///< most threads that run on a multiprocessor at a time
+  int threads;  ///< the most threads that run on one multiprocessor at a time
 };
 inline constexpr std::int64_t kKiB = 1024;
 inline constexpr std::int64_t kThreadsOfBlock = 1024, kBlocks = (std::int64_t{1} << 31) - 1;
@@ -36,7 +36,8 @@ inline constexpr Card kCards[] = {
     {"B200", 227 * kKiB, 180, 148, 2048}, {"RTX 4090", 99 * kKiB, 24, 128, 1536},
 };
 
-/// Checks that the card permits a launch.
+/// Checks that the card permits a launch of `teams` teams of `threads` threads with `shared_bytes` of shared memory
+/// each.
 inline void check_launch(const Card& card, int threads, std::int64_t teams, std::int64_t shared_bytes) {
   CHECK((threads == 1 || (threads >= 32 && threads <= kThreadsOfBlock && threads % 32 == 0)));
   CHECK((threads > 1 || shared_bytes == 0));
@@ -49,12 +50,12 @@ inline void check_launch(const Card& card, int threads, std::int64_t teams, std:
   CHECK(shape.shared_of_block + cuda::kStaticShared <= card.shared);
 }
 
-/// A Machine (core/machine/support/machine.h) with a card's limits that checks launches and runs nothing. Arrays count
-/// as memory of the card, but are not allocated, so they can be as large as on the card. Downloads give zeros, and
-/// select() selects everything.
+/// A Machine (core/machine/support/machine.h) with the limits of a card. It checks launches, but runs nothing. Arrays
+/// reduce the card's free memory but are not allocated, so they can be as large as on the card. Downloads give zeros,
+/// and select() selects all elements.
 class LaunchChecker {
  public:
-  /// Gives the bytes of an array back to the machine.
+  /// Returns the bytes of a destroyed array to the machine's free memory.
   struct GiveBack {
     std::int64_t* free = nullptr;
     std::int64_t bytes = 0;
@@ -73,14 +74,14 @@ class LaunchChecker {
     static_assert(std::is_trivially_copyable_v<F> && sizeof(F) <= 4096 - 16);
     if (teams == 0) return;
     if constexpr (requires { functor.part.grid.count(); }) {
-      CHECK(functor.part.grid.count() <= INT32_MAX);  // kernels on grids have indices of 32 bits
+      CHECK(functor.part.grid.count() <= INT32_MAX);  // kernels on grids use indices of 32 bits
     }
     ++launches_;
     kernels_.insert(typeid(F));
     if (checked_.insert({F::kThreads, teams, shared_bytes}).second)
       check_launch(card_, F::kThreads, teams, shared_bytes);
   }
-  /// Returns the number of teams that run at once if registers do not limit it.
+  /// Returns the number of teams that can run at the same time, if registers do not limit it.
   template <class F>
   std::int64_t resident_teams(std::int64_t shared_bytes) const {
     check_launch(card_, F::kThreads, 1, shared_bytes);
@@ -93,7 +94,7 @@ class LaunchChecker {
     const std::int64_t bytes = count * static_cast<std::int64_t>(sizeof(T));
     CHECK((bytes >= 0 && bytes <= free_bytes_));
     free_bytes_ -= bytes;
-    auto* const address = reinterpret_cast<std::byte*>(std::uintptr_t{256});  // never accessed
+    auto* const address = reinterpret_cast<std::byte*>(std::uintptr_t{256});  // a dummy address, which nothing accesses
     return {std::unique_ptr<std::byte[], GiveBack>(address, GiveBack{&free_bytes_, bytes}),
             reinterpret_cast<T*>(address), count};
   }
@@ -115,7 +116,7 @@ class LaunchChecker {
   Bound bind() const { return {}; }
 
   std::int64_t launches() const { return launches_; }
-  /// Returns whether the functor was launched.
+  /// Returns whether the functor F has been launched.
   template <class F>
   bool has_launched() const {
     return kernels_.contains(typeid(F));
@@ -126,10 +127,12 @@ class LaunchChecker {
   std::int64_t free_bytes_;
   std::int64_t launches_ = 0;
   std::set<std::type_index> kernels_;
-  std::set<std::tuple<int, std::int64_t, std::int64_t>> checked_;  ///< threads, teams and shared bytes of launches
+  /// Threads, teams and shared bytes of the launches that were already checked.
+  std::set<std::tuple<int, std::int64_t, std::int64_t>> checked_;
 };
 
-/// Draws random sizes whose logarithms are about evenly distributed.
+/// Draws random sizes. The logarithms of the sizes are about evenly distributed, so small sizes are as frequent as
+/// large.
 class Sizes {
  public:
   std::int64_t below(std::int64_t limit) {
@@ -140,7 +143,7 @@ class Sizes {
     for (std::int64_t doublings = below(64); doublings > 0 && bound < most; --doublings) bound *= 2;
     return 1 + below(std::min(bound, std::max<std::int64_t>(1, most)));
   }
-  /// Returns a shape of `rank` axes with at most `most` elements.
+  /// Returns a shape with `rank` axes and at most `most` elements in all.
   core::Shape shape(std::size_t rank, std::int64_t most) {
     core::Shape shape(rank);
     for (std::int64_t& extent : shape) {

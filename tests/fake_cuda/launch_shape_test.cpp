@@ -1,4 +1,4 @@
-// Tests that launches of ops and of steps are valid on every card, for random sizes.
+// Tests, for random sizes, that the launches of ops and of training steps are valid on every card.
 #include "cairn/cuda/internal/launch_shape.h"
 
 #include <algorithm>
@@ -36,8 +36,8 @@ using core::ElementType;
 using core::OpKind;
 using core::Shape;
 
-/// A library that computes nothing, and that leaves as much as possible to Cairn's own kernels: it adds no biases and
-/// computes every product in tiles. If `convolves` is false, it has no convolutions.
+/// A library that computes nothing and leaves as much work as possible to Cairn's own kernels. It adds no biases, and
+/// computes every product in tiles. It offers convolutions only if `convolves` is true.
 class IdleLibrary : public runtime::device::Library {
  public:
   explicit IdleLibrary(bool convolves = false) : convolves_(convolves) {}
@@ -55,8 +55,8 @@ class IdleLibrary : public runtime::device::Library {
   bool convolves_;
 };
 
-/// Passes the launches of an op with arguments of these shapes to the checker. `launches` says whether the op needs
-/// kernels of Cairn, and not only kernels of the library.
+/// Lets the checker see all launches of an op whose arguments have the shapes `args`. `launches` says whether the op
+/// uses any kernel of Cairn besides those of the library.
 void launch(LaunchChecker& checker, const core::Op& op, const std::vector<Shape>& args, IdleLibrary& library,
             bool launches = true) {
   INFO(core::to_string(op.kind));
@@ -69,7 +69,8 @@ void launch(LaunchChecker& checker, const core::Op& op, const std::vector<Shape>
   CHECK((checker.launches() > before) == launches);
 }
 
-/// Launches a random matrix product. The library's own kernels are not checked: cuBLASLt chooses how to launch them.
+/// Launches a random matrix product. The library's own kernels are not checked, because cuBLASLt chooses their
+/// launches.
 void launch_random_product(LaunchChecker& checker, core::Op op, std::int64_t most, Sizes& sizes) {
   const Shape extents = sizes.shape(4, most);
   op.kind = OpKind::matmul;
@@ -88,11 +89,11 @@ void launch_random_product(LaunchChecker& checker, core::Op op, std::int64_t mos
   launch(checker, op, args, library, args.size() == 3 || in_tiles);
 }
 
-/// Launches the convolutions of a random shape, with and without a convolution of the library. The library's own
-/// kernels are not checked: cuDNN chooses how to launch them.
+/// Launches the convolutions of a random shape, once computed by the library and once by Cairn. The library's own
+/// kernels are not checked, because cuDNN chooses their launches.
 void launch_random_convolutions(LaunchChecker& checker, core::Op op, std::int64_t most, Sizes& sizes) {
   constexpr std::int64_t kMostKernel = 8;
-  // The bounds keep x, y, the weights, and the patches of all images below the card's memory.
+  // These bounds keep x, y, the weights, and the patches of all images (im2col) smaller than the card's memory.
   Shape x = sizes.shape(4, most / kMostKernel / kMostKernel);
   const std::int64_t kernel = sizes.up_to(std::min({x[1], x[2], kMostKernel}));
   op.attrs.kernel = kernel;
@@ -159,7 +160,8 @@ void launch_random_ops(LaunchChecker& checker, const Card& card, Sizes& sizes) {
   }
   run(OpKind::permute, any, {any});
 
-  // mean_pool launches one block for each image, so there must be fewer than 2^31 images.
+  // mean_pool launches one block for each image, and a launch has fewer than 2^31 blocks. So the number of images is
+  // bounded.
   const std::int64_t images = sizes.up_to(std::int64_t{1} << 24);
   Shape x = sizes.shape(3, most / 4 / images);
   x.insert(x.begin(), images);
@@ -178,8 +180,8 @@ void launch_random_ops(LaunchChecker& checker, const Card& card, Sizes& sizes) {
   run(OpKind::upsample_grad, x, {{x[0], 2 * x[1], 2 * x[2], x[3]}});
 }
 
-/// Passes the launches of a training step to the checker: the first step, which overwrites scratch, and the search for
-/// the end of the written memory.
+/// Lets the checker see all launches of a training step: the first step, which overwrites scratch, and the search for
+/// the end of the memory that was written.
 void launch_step(LaunchChecker& checker, const core::Graph& given, std::int64_t guard_bytes, bool tf32) {
   IdleLibrary library;
   const core::Graph graph = runtime::device::with_scratch(checker, library, given, tf32);

@@ -1,4 +1,4 @@
-// Tests how much shared memory a Machine allows the kernels that it launches, and how it divides fills of memory.
+// Tests how a Machine sets the limits of shared memory of its kernels, and how it divides long fills of memory.
 #include "cairn/tests/fake_cuda/include/cairn/cuda/internal/machine.cuh"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 constexpr std::int64_t kKiB = 1024;
 constexpr std::int64_t kFree = 44 * kKiB;  // 48 KiB, minus 4 KiB for variables that kernels declare in shared memory
 
-/// A functor that does nothing. Each Id gives a separate kernel.
+/// A functor that does nothing. Each value of Id makes a separate kernel.
 template <int Threads, int Id>
 struct Idle {
   static constexpr int kThreads = Threads;
@@ -24,8 +24,8 @@ struct Idle {
   CAIRN_HD void operator()(const Team&, std::int64_t) const {}
 };
 
-/// Returns the bytes of shared memory that the kernel of F was allowed; 0 if it never asked for more than every kernel
-/// has.
+/// Returns the limit of shared memory, in bytes, that was set for the kernel of F. Returns 0 if no limit was set,
+/// because F never needed more than every kernel may use.
 template <class F>
 std::int64_t allowed() {
   const auto all = fake::allowed_shared();
@@ -47,17 +47,18 @@ TEST_CASE("a kernel is allowed the device's shared memory once, before it first 
     machine.launch(Block(), 1, kFree);
     CHECK(requests() == 0);
     for (const std::int64_t bytes : {kFree + 1, 96 * kKiB, 50 * kKiB, 16 * kKiB}) {
-      machine.launch(Block(), 1, bytes);  // the limit must never fall, because an earlier launch may not have run
+      // A smaller launch must not lower the limit, because an earlier launch may not have run yet.
+      machine.launch(Block(), 1, bytes);
       CHECK(allowed<Block>() == machine.shared_limit());
       CHECK(requests() == 1);
     }
-    CHECK(allowed<Warp>() == 0);  // each kernel asks separately
+    CHECK(allowed<Warp>() == 0);  // the limit is set for each kernel separately
     machine.launch(Warp(), 1, kFree / core::kWarpsOfBlock);
     CHECK(requests() == 1);
-    machine.launch(Warp(), 1, kFree / core::kWarpsOfBlock + 1);  // together, all warps of a block need more than kFree
+    machine.launch(Warp(), 1, kFree / core::kWarpsOfBlock + 1);  // the warps of a block together need more than kFree
     CHECK(allowed<Warp>() == machine.shared_limit());
     CHECK(requests() == 2);
-    machine.resident_teams<Counted>(64 * kKiB);  // asks how many teams fit, each with this much memory
+    machine.resident_teams<Counted>(64 * kKiB);  // asks how many teams with this much memory can run at once
     CHECK(allowed<Counted>() == machine.shared_limit());
 
     cuda::Machine another;
@@ -119,7 +120,7 @@ TEST_CASE("no fill sets more than 2 GiB, in a capture either") {
   fake::reset();
   {
     const cuda::Machine machine;
-    // The fills are captured and never run, so the test needs no memory.
+    // The fills are only captured and never run, so the test needs no memory for them.
     REQUIRE(cudaStreamBeginCapture(machine.stream(), cudaStreamCaptureModeThreadLocal) == cudaSuccess);
     machine.fill(nullptr, 0, 5 * kGiB);
     cudaGraph_t captured = nullptr;

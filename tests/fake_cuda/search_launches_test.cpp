@@ -1,5 +1,5 @@
-// Tests that launches of the simulator, of dominance and of the solvers' searches are valid on every card, for random
-// sizes.
+// Tests, for random sizes, that all launches of the simulator, of the dominance tests and of the solvers' searches are
+// valid on every card.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -27,7 +27,8 @@ namespace {
 
 namespace device = sim::device;
 
-/// A machine that runs kernels on the host, but with a card's limits. Checks each launch before it runs.
+/// A machine that runs kernels on the host, but has the limits of a card. It checks each launch before it runs the
+/// kernel.
 class CardOnHost : public core::HostMachine {
  public:
   explicit CardOnHost(const Card& card) : core::HostMachine(1), card_(card) {}
@@ -48,8 +49,8 @@ class CardOnHost : public core::HostMachine {
   mutable std::int64_t shared_launches_ = 0, other_launches_ = 0;
 };
 
-/// Makes the simulator generate, evaluate and tally `count` random schedules of the graph, with recomputation and
-/// without. All ways to evaluate must give the same results.
+/// Makes the simulator generate, evaluate and tally `count` random schedules of the graph, once with recomputation and
+/// once without. Checks that all ways to evaluate the schedules give the same results.
 template <class Id>
 void simulate(CardOnHost& machine, const core::Graph& graph, std::int64_t count) {
   OnMachine<CardOnHost, Id> simulator(machine, graph);
@@ -66,15 +67,15 @@ void simulate(CardOnHost& machine, const core::Graph& graph, std::int64_t count)
   }
 }
 
-/// Returns a random graph. If `wide`, sums of its sizes need 64 bits, because the sizes are near 2^40 bytes and have no
-/// common divisor. If not, 32 bits suffice.
+/// Returns a random graph. If `wide` is true, all sizes are 2^40 or 2^40 + 1 bytes, so sums of sizes need 64 bits. If
+/// not, 32 bits suffice.
 core::Graph graph_of(core::NodeId nodes, bool wide) {
   const std::int64_t least = wide ? std::int64_t{1} << 40 : 1;
   return models::generate_random(nodes, nodes == 1 ? 0 : nodes - 1, {.least = least, .most = least + 1}, 1);
 }
 
-/// Makes the simulator launch all that it can for a graph. `kept` is the number of candidates whose steps are stored on
-/// the host, and `many` the number of those of which only outcomes are.
+/// Makes the simulator launch every kernel that it can launch for a graph. `kept` is the number of candidates whose
+/// steps are stored on the host. `many` is the number of further candidates, of which only the outcomes are stored.
 template <class Id>
 void launch_simulator(LaunchChecker& checker, const core::Graph& graph, std::int64_t kept, std::int64_t many) {
   OnMachine<LaunchChecker, Id> simulator(checker, graph);
@@ -93,8 +94,8 @@ void launch_simulator(LaunchChecker& checker, const core::Graph& graph, std::int
   evaluated(simulator, orders);
 }
 
-/// Checks that the functors that handle kLanes orders at once were launched, with arrays in Space. On a card whose
-/// shared memory does not even suffice for a graph of one node, they are never launched.
+/// Checks that the functors which handle kLanes orders at once were launched with arrays in Space. If the card's shared
+/// memory is too small even for a graph of one node, checks that the functors with arrays in it were not launched.
 template <class Sum, int kLanes, class Space>
 void check_lanes(const LaunchChecker& checker) {
   using Id = std::uint16_t;
@@ -131,7 +132,7 @@ TEST_CASE("the simulator runs with the limits of every card") {
   for (const Card& card : kCards) {
     INFO(card.name);
     CardOnHost machine(card);
-    // A team's arrays are in shared memory only for the small graphs.
+    // Only for the small graphs of this list do the arrays of a team fit into shared memory.
     for (const core::NodeId nodes : {3, 60, 500, 2'000, 6'000, 20'000}) {
       const core::Graph graph = models::generate_layered({.nodes = nodes, .edge_density = 0.01, .seed = 1});
       simulate<std::uint16_t>(machine, graph, nodes <= 60 ? 700 : nodes <= 2'000 ? 40 : 3);
@@ -146,7 +147,7 @@ TEST_CASE("the simulator runs with the limits of every card") {
 TEST_CASE("no card refuses a launch of the simulator, whatever the size of the graph") {
   constexpr int kRounds = 60;
   constexpr core::NodeId kMostNarrow = 65'534;
-  constexpr std::int64_t kMostSteps = std::int64_t{1} << 18;  // steps that are stored on the host
+  constexpr std::int64_t kMostSteps = std::int64_t{1} << 18;  // number of steps that are stored on the host
   std::vector<std::unique_ptr<LaunchChecker>> checkers;
   for (const Card& card : kCards) checkers.push_back(std::make_unique<LaunchChecker>(card));
   Sizes sizes;
@@ -164,13 +165,13 @@ TEST_CASE("no card refuses a launch of the simulator, whatever the size of the g
   };
   for (const bool wide : {false, true}) {
     for (int round = 0; round < kRounds; ++round) {
-      // Half of the graphs have so few nodes that arrays of several lanes fit into shared memory.
+      // Half of the graphs have so few nodes that the arrays of several lanes fit into shared memory together.
       const core::NodeId most = round % 2 == 0 ? 6'000 : kMostNarrow;
       const std::int64_t nodes = round % 4 < 2 ? 1 + sizes.below(most) : sizes.up_to(most);
       launch(static_cast<core::NodeId>(nodes), wide, sizes.up_to(1 << 14));
     }
     for (const core::NodeId nodes : {core::NodeId{1}, kMostNarrow, kMostNarrow + 1, 70'000}) launch(nodes, wide, 100);
-    launch(100, wide, std::int64_t{1} << 21);  // more candidates than are evaluated at once
+    launch(100, wide, std::int64_t{1} << 21);  // more candidates than the simulator evaluates at once
   }
   for (const auto& checker : checkers) {
     check_all_lanes<std::int32_t>(*checker);
@@ -186,7 +187,7 @@ TEST_CASE("no card refuses a launch of the simulator, whatever the size of the g
 }
 
 TEST_CASE("no card refuses a launch of dominance in bulk, whatever the number of profiles") {
-  constexpr std::int64_t kBytesOfProfile = 128;  // more than a profile takes on the card
+  constexpr std::int64_t kBytesOfProfile = 128;  // a profile takes fewer bytes than this on the card
   constexpr std::int64_t kBandBytes = std::int64_t{1} << 20;
   const core::Segment segments[] = {{5, 3}};
   Sizes sizes;
@@ -198,7 +199,7 @@ TEST_CASE("no card refuses a launch of dominance in bulk, whatever the number of
       const auto all = device::canonical(checker, nullptr, count + sizes.up_to(count), nullptr, count);
       device::merge_segments(checker, all, nullptr, sizes.up_to(count));
 
-      const std::int64_t fewer = sizes.up_to(1 << 15);  // the answers are stored on the host
+      const std::int64_t fewer = sizes.up_to(1 << 15);  // a small number, because the answers are stored on the host
       const auto batch = device::canonical(checker, nullptr, fewer, nullptr, fewer);
       const device::DominanceSet<LaunchChecker> set(checker, batch);
       set.non_dominated();
@@ -230,7 +231,7 @@ TEST_CASE("no card refuses a launch of the pumpkin's table, whatever the number 
                                .length = random.between(0, 12),
                                .bytes = round % 2 == 0 ? 1000 : std::int64_t{1} << 40};
       const solvers::PumpkinProblem problem = random_pumpkin(random, shape);
-      if (solvers::count_states(problem).empty()) continue;  // solve_pumpkin() refuses the problem
+      if (solvers::count_states(problem).empty()) continue;  // solve_pumpkin() would refuse the problem
       solvers::PumpkinOptions options{.memory_bytes = checker.free_bytes()};
       if (random.chance(50)) options.chunk = kMostChunk;
       const End end = solvers::solve_pumpkin(checker, problem, options).end;
@@ -246,7 +247,8 @@ TEST_CASE("no card refuses a launch of the pumpkin's table, whatever the number 
 }
 
 TEST_CASE("no card refuses a launch of the search over orders of key nodes, whatever the tree") {
-  constexpr std::int64_t kMostSlots = std::int64_t{1} << 18;  // entries of the answers, which are stored on the host
+  // kMostSlots limits the number of entries in the answers, because the host stores them.
+  constexpr std::int64_t kMostSlots = std::int64_t{1} << 18;
   Random random(2);
   Sizes sizes;
   for (const Card& card : kCards) {

@@ -1,11 +1,11 @@
-// Tests that `cairn simulate --backend cuda`, on a fake device, gives the same answer as on the host.
+// Tests that `cairn simulate --backend cuda` on a fake device gives the same answer as `cairn simulate` on the host.
 #include "cairn/tests/catch.h"
 #include "cairn/tests/fake_cuda/fake_command.h"
 
 namespace cairn::tests::simulate_test {
 namespace {
 
-/// Returns the answer without the keys that depend on the backend or on time.
+/// Returns the answer without the keys that depend on the backend or on elapsed time.
 Json answer(Json json) {
   for (const char* key : {"backend", "device", "seconds", "candidates_per_second"}) json.erase(key);
   return json;

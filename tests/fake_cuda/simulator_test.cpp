@@ -1,5 +1,5 @@
-// Tests what cuda/ computes on Machines. The fake runtime finds memory that is freed while a kernel may still use it,
-// and calls for a device that is not the current one.
+// Tests the simulator and similar code of cuda/ on the fake runtime. The fake runtime notices if memory is freed while
+// a kernel may still use it, and if a call is for a device that is not current.
 #include "cairn/cuda/support/simulator.h"
 
 #include <array>
@@ -21,8 +21,8 @@
 namespace cairn::tests::simulator_test {
 namespace {
 
-/// Makes three devices, and makes the last one current. The destructor checks that it is still current, and that no
-/// object is left on any device.
+/// Makes three devices, of which the last one is current. The destructor checks that the same device is still current,
+/// and that no object is alive on any device.
 struct ThirdOfThree {
   ThirdOfThree() {
     fake::reset();
@@ -119,14 +119,14 @@ TEST_CASE("a library's plan is timed on memory that is freed again") {
   CHECK(kernels > 1);
   CHECK(fake::alive() == "");
   CHECK_FALSE(cuda::trial_ms(bytes, [](auto, cudaStream_t) { return false; }));
-  // A library that refuses to run may also leave a CUDA error instead of returning false.
+  // A library may refuse to run by leaving a CUDA error behind, although it returns true.
   fake::fail_call("kernel", 1, cudaErrorInvalidConfiguration);
   CHECK_FALSE(cuda::trial_ms(bytes, [&](auto buffers, cudaStream_t stream) {
     accepts(buffers, stream);
     return true;
   }));
   CHECK(fake::last_error() == cudaSuccess);
-  // If memory does not suffice for a trial, the plan counts as usable, with an unknown time (0).
+  // If there is not enough memory to time a plan, trial_ms() counts the plan as usable and returns 0 for "unknown".
   const std::array<std::int64_t, 1> huge = {2 * fake::kDeviceBytes};
   CHECK(cuda::trial_ms(huge, [](auto, cudaStream_t) { return false; }) == 0);
   CHECK(fake::alive() == "");

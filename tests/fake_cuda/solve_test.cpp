@@ -1,5 +1,5 @@
-// Tests that `cairn solve --backend cuda`, which fills tables on a fake device, finds the same schedules as on the
-// host.
+// Tests that `cairn solve --backend cuda`, which fills its tables on a fake device, finds the same schedules as `cairn
+// solve` on the host.
 #include "cairn/tests/catch.h"
 #include "cairn/tests/fake_cuda/fake_command.h"
 
@@ -28,7 +28,8 @@ TEST_CASE("command: solve fills a large table on the device as the host does") {
   const auto on_host = steps(large, "host");
   CHECK(steps(large, "cuda") == on_host);
   CHECK(steps(large, "auto") == on_host);
-  CHECK(steps(small, "cuda") == on_host);  // the table does not fit on the small device, so the host fills it
+  // The table does not fit into the small device's memory, so the host fills it.
+  CHECK(steps(small, "cuda") == on_host);
 }
 
 TEST_CASE("command: solve without a device or with a wrong backend") {

@@ -25,7 +25,8 @@ RUNS = len(gpu_check.QUICK_MODELS) * (3 * 3 + 2)  # 3 budgets in each of 3 preci
 
 class BenchTest(ScriptTest):
     def cairn(self, answer, code=0):
-        """Replaces `cairn` by a script that prints `answer` for run, measure and model, and exits with `code`."""
+        """Replaces the command `cairn` by a script that prints `answer` for run, measure and model, and exits with
+        `code`."""
         self.stand_in("built/bin/cairn", f"""echo "$*" >> CALLS; case "$*" in
 run*--help*) echo '--repeats INT  timed steps; the\n  median is reported\n  --poison' ;;
 solve*) echo '--solver TEXT\n  one of auto,\n  greedy, none\n  -t' ;;
@@ -76,7 +77,8 @@ class GpuCheck(BenchTest):
         self.assertEqual(len([call for call in self.calls("run") if "--solver" in call]), RUNS)
         self.assertEqual([call for call in self.calls("run") if "greedy" in call and "--budget 50%" not in call], [])
         (detail,) = [step["detail"] for step in self.figures["steps"] if step["step"] == "runs"]
-        # The stand-in states equal times with and without recomputation, but predicts an increase of 8%.
+        # The script in place of `cairn` states equal times with and without recomputation, but predicts an increase of
+        # 8%.
         self.assertIn(f"; increase 0 of {RUNS - 4} within 3 points, at most 8.0 off; step / its ops alone at", detail)
         self.cairn({**RUN, "identical": False, "host_check": None})
         for name, code in ("built/tests/test_cuda", 9), ("built/bench/cairn_cuda_bench", 0), ("compute-sanitizer", 9):
@@ -171,7 +173,7 @@ class TorchCompare(BenchTest):
                              ("ffn --cairn /nowhere", "no program"), ("ffn --json /nowhere/x", "no such folder")]:
             self.check_refusal(self.run_script(*words.split()), fault, 2)
         run = subprocess.run([sys.executable, "-S", ROOT / self.script, "ffn"], capture_output=True, text=True)
-        self.check_refusal(run, "PyTorch is not installed", 2)  # -S: Python finds no packages
+        self.check_refusal(run, "PyTorch is not installed", 2)  # with -S, Python finds no packages
 
     def test_answers_of_cairn_are_judged(self):
         above = {**RUN["scheduled"], "measured_peak_bytes": 10}

@@ -19,7 +19,8 @@ HEADER = """.version 8.0
 .address_size 64
 """
 
-# Each test inserts declarations and instructions that copy a number from `in` to `out`.
+# The PTX of a kernel without instructions. Each test inserts declarations, and instructions that copy a number from
+# `in` to `out`.
 KERNEL = """
 .visible .entry %s(.param .u64 in, .param .u64 out) .maxntid %d, 1, 1
 {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests that scripts/check_opcodes.py finds the opcodes of PTX, and those that no test compares."""
+"""Tests that scripts/check_opcodes.py finds the opcodes in a PTX text, and the opcodes that no test compares."""
 
 import sys
 import unittest

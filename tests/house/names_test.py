@@ -8,7 +8,7 @@ from stand_ins import ROOT
 
 CODE = {".h", ".cpp", ".cu", ".cuh", ".js", ".py", ".sh", ".cmake"}
 FILE = re.compile(r"(?<![\w./*{}<-])((?:[\w-]+/)*[\w-]+\.(?:h|cuh?|cpp|js|py|sh|cmake|md))(?![\w/*.])")
-# Names that need not exist here: files of other projects, files that users write, and generated files.
+# Names that comments may use although no such file exists: files of other projects, of users, and generated files.
 OTHERS = {"torch.md", "large.md", "_test.cpp", "_bench.cpp", "model.py", "crt/host_runtime.h"}
 
 

@@ -1,4 +1,5 @@
-"""Tests the install scripts and summary.py of scripts/ with stand-ins for apt-get, dpkg-query, python3, sudo and id."""
+"""Tests the install scripts and summary.py of scripts/. Small shell scripts (stand-ins) take the place of apt-get,
+dpkg-query, python3, sudo and id."""
 
 import unittest
 

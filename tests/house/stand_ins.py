@@ -1,4 +1,4 @@
-"""Runs a script of this project with small shell scripts, the stand-ins, in place of the programs that it calls."""
+"""Runs a script of this project. Small shell scripts, the stand-ins, take the place of the programs that it calls."""
 
 import os
 import pathlib
@@ -12,7 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 class ScriptTest(unittest.TestCase):
     script = ""  # path of the script, relative to the root of the project
-    tools = None  # real programs that the script can call besides the stand-ins; None: all
+    tools = None  # real programs that the script can call besides the stand-ins; None means all
 
     def setUp(self):
         self.root = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
@@ -21,7 +21,8 @@ class ScriptTest(unittest.TestCase):
             self.stand_in(tool, f'exec /usr/bin/{tool} "$@"')
 
     def stand_in(self, name, body):
-        """Makes a program below bin/ from lines of sh. They may append lines to the file CALLS, read by calls()."""
+        """Writes a stand-in with this name into bin/. `body` is shell code, which may append lines to the file CALLS;
+        calls() returns these lines."""
         file = self.bin / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("#!/bin/sh\n" + body.replace("CALLS", str(self.log)) + "\n")

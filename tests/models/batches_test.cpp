@@ -1,4 +1,4 @@
-// Tests the data sets and how they are divided into batches.
+// Tests the data sets, and how they are divided into batches.
 #include "cairn/models/batches.h"
 
 #include <set>
@@ -37,7 +37,8 @@ TEST_CASE("digits are 1797 images of ten labels, standardised over the training 
   CHECK(set.examples == 1797);
   CHECK(set.training == 1437);
   REQUIRE(set.pixels.size() == 1797U * 64);
-  // The first image of the UCI's test set is a zero; its first row is 0 0 5 13 9 1 0 0, and its mean is 4.59375.
+  // The first image of the UCI's test set shows a zero. Its first row is 0 0 5 13 9 1 0 0, and its mean is 4.59375. The
+  // pixels are standardised, so the test converts them back by two known pixels.
   CHECK(set.labels.front() == 0);
   const float dark = set.pixels[0], unit = (set.pixels[2] - dark) / 5;
   CHECK(set.pixels[3] == Approx(dark + 13 * unit));
@@ -54,7 +55,8 @@ TEST_CASE("digits are 1797 images of ten labels, standardised over the training 
   CHECK(squares == Approx(1));
   std::vector<int> of_label(10);
   for (const std::int32_t label : set.labels) ++of_label.at(static_cast<std::size_t>(label));
-  CHECK(of_label == std::vector<int>{178, 182, 177, 183, 181, 182, 181, 179, 174, 180});  // as the UCI's page says
+  // The UCI's page states these counts.
+  CHECK(of_label == std::vector<int>{178, 182, 177, 183, 181, 182, 181, 179, 174, 180});
 }
 
 TEST_CASE("the text is what its first words say, and every character is in the alphabet") {
@@ -74,10 +76,10 @@ TEST_CASE("an unknown data set is refused, with the nearest name") {
 
 TEST_CASE("every image stands in one batch of each epoch, and two epochs have different orders") {
   const Dataset set = models::load_dataset("digits");
-  // Each image gets a label of its own, so that batches show which images they hold.
+  // Gives each image a label of its own, so that the labels of a batch show which images the batch holds.
   Dataset numbered = set;
   for (std::size_t i = 0; i < numbered.labels.size(); ++i) numbered.labels[i] = static_cast<std::int32_t>(i);
-  const core::Graph graph = images(479);  // three batches are 1437 images, an epoch
+  const core::Graph graph = images(479);  // the epoch of 1437 images has exactly three batches
   const Batches batches(numbered, graph, 5);
   std::vector<std::vector<std::int32_t>> epochs;
   for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
@@ -111,7 +113,7 @@ TEST_CASE("images are enlarged by repeating pixels, copied to all channels, and 
   }
   CHECK(integers(test)[0] == set.labels[static_cast<std::size_t>(set.training)]);
 
-  // A moved image is one of the nine images that a shift of one pixel makes, and all nine occur.
+  // A moved image must be one of the nine images that shifts by at most one pixel make. All nine must occur.
   const core::Graph single = images(1, 8);
   const Batches still(set, single, 1, 0), moved(set, single, 1, 1);
   std::set<std::pair<int, int>> shifts;
@@ -191,7 +193,8 @@ TEST_CASE("passages of different steps and seeds are drawn independently") {
                           tokens.begin() + static_cast<std::int64_t>(row + 1) * 40);
     }
   }
-  // Of 2,400 passages that begin at 179,955 places, about 2400^2 / (2 * 179955) = 16 begin where another one does.
+  // About 16 of 2,400 random passages begin where an earlier passage does: 2400^2 / (2 * 179955), with 179,955 places
+  // to begin.
   CHECK(different.size() > 2350);
 }
 

@@ -29,7 +29,7 @@ TEST_CASE("the builder infers shapes, bytes and edges") {
   const core::Graph graph = model.build();
   CHECK(graph.node_count() == 7);
   CHECK(graph.size(0) == 4 * 2 * 4 * 3 * 5);
-  CHECK(graph.scratch(0) > 0);  // a convolution needs scratch
+  CHECK(graph.scratch(0) > 0);  // the convolution needs scratch
   CHECK(graph.inputs(3).size() == 1);
   CHECK(graph.resident_bytes() == 4 * (2 * 8 * 6 * 3 + 5 * 3 * 3 * 3 + 2 * 7 + 10 * 4 + 7 * 4));
 }

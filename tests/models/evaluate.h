@@ -12,7 +12,7 @@
 
 namespace cairn::tests {
 
-/// Draws numbers that are uniform in [-1, 1), the same on every platform.
+/// Draws numbers that are uniform in [-1, 1). The numbers are the same on every platform.
 class Noise {
  public:
   explicit Noise(std::uint64_t seed) : engine_(seed) {}
@@ -22,8 +22,9 @@ class Noise {
   std::mt19937_64 engine_;
 };
 
-/// Executes the nodes of a graph in input order, with the kernels in double precision. Every output has storage of its
-/// own. Weights have their usual initial values plus a little noise, so that no bias, and no shift of a norm, is 0.
+/// Executes the nodes of a graph in input order with the kernels in double precision. Every output has memory of its
+/// own. The weights have their usual initial values plus a little noise. So no bias of a layer and no shift of a norm
+/// is 0.
 class DoubleEvaluation {
  public:
   explicit DoubleEvaluation(const core::Graph& graph)
@@ -35,7 +36,7 @@ class DoubleEvaluation {
     }
   }
 
-  /// Runs the nodes that `wanted` accepts.
+  /// Runs, in input order, the nodes for which `wanted` returns true.
   template <class Predicate>
   void run(Predicate wanted) {
     for (const core::NodeId v : graph_.input_order()) {
@@ -50,7 +51,7 @@ class DoubleEvaluation {
   }
 
   std::vector<double>& resident(std::int32_t index) { return tensors_[static_cast<std::size_t>(index)].values; }
-  /// Returns the output of a node, which is in a resident if the node writes one.
+  /// Returns the output of a node. If the node writes into a resident tensor, this is the resident tensor.
   std::vector<double>& output(core::NodeId v) {
     const std::int32_t writes = graph_.op(v)->writes;
     return writes >= 0 ? resident(writes) : nodes_[static_cast<std::size_t>(v)];
@@ -103,8 +104,8 @@ class DoubleEvaluation {
   }
 
   core::Graph graph_;
-  std::vector<Values> tensors_;             ///< by index of the resident
-  std::vector<std::vector<double>> nodes_;  ///< by node
+  std::vector<Values> tensors_;             ///< elements of each resident, by the index of the resident
+  std::vector<std::vector<double>> nodes_;  ///< output of each node, by the id of the node
   std::vector<double> scratch_;
 };
 

@@ -10,7 +10,7 @@
 
 namespace cairn::tests {
 
-/// Returns the loss, which is the only forward node that is kept.
+/// Returns the node that computes the loss: it is the only forward node that is kept.
 inline core::NodeId loss_node(const core::Graph& graph) {
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {
     if (graph.keep(v) && !graph.backward(v)) return v;
@@ -18,7 +18,7 @@ inline core::NodeId loss_node(const core::Graph& graph) {
   return core::kNoNode;
 }
 
-/// Returns, for the index of each weight, the node that computes its gradient.
+/// Returns a map from the index of each weight to the node that computes the weight's gradient.
 inline std::map<std::int32_t, core::NodeId> gradient_nodes(const core::Graph& graph) {
   std::map<std::int32_t, core::NodeId> nodes;
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {
@@ -29,12 +29,12 @@ inline std::map<std::int32_t, core::NodeId> gradient_nodes(const core::Graph& gr
   return nodes;
 }
 
-/// Checks the gradient of every weight along a random direction: it must give the same slope of the loss as the central
-/// difference over +-step. The step must be small compared with the distance to the next kink of a ReLU or of a
-/// maximum. Returns the names of the weights whose gradient is 0 everywhere. The gradients must be resident.
+/// Checks the gradient of every weight along a random direction: its slope must agree with the central difference of
+/// the loss over +-step. So `step` must be small compared with the distance to the next kink of a ReLU or of a maximum.
+/// Returns the names of the weights whose gradient is 0 everywhere. The gradients must be resident.
 inline std::vector<std::string> check_gradients(const core::Graph& graph, double step = 1e-6) {
-  constexpr double kTolerance = 1e-5;    // relative
-  const double rounding = 1e-14 / step;  // error of the difference: the loss is accurate to about 1e-14
+  constexpr double kTolerance = 1e-5;    // relative error
+  const double rounding = 1e-14 / step;  // error of the central difference, because the loss is accurate to about 1e-14
 
   DoubleEvaluation evaluation(graph);
   evaluation.run_all();

@@ -16,18 +16,18 @@ bool ends_with(const std::string& text, const std::string& end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-/// Returns whether the loss cannot depend on this bias, so that its gradient is 0.
+/// Returns whether the loss does not depend on this weight, which is a bias. Its gradient is then 0.
 bool is_invisible(const std::string& weight) {
-  // A bias of all keys adds the same number to every score of a query, which does not change the softmax.
+  // The bias of the keys adds the same number to all scores of a query, which does not change their softmax.
   if (ends_with(weight, ".key.bias")) return true;
-  // A bias of a token adds the same number to all its channels, which does not change the layer norms after it.
+  // This bias adds the same number to all channels of a token, which the layer norms after it remove again.
   return ends_with(weight, ".tokens.linear2.bias");
 }
 
 }  // namespace
 
 TEST_CASE("the weight gradients of every architecture agree with finite differences") {
-  // The other models of the registry repeat the same blocks.
+  // The registry's remaining models consist of the same blocks as these.
   for (const std::string name : {"ffn", "resnet18", "resnet50", "unet", "transformer", "gpt2", "mlp-mixer"}) {
     SECTION(name) {
       const bool has_dense_kinks = name.rfind("resnet", 0) == 0;
@@ -94,8 +94,8 @@ TEST_CASE("gradients of matrix products agree with finite differences, however t
       const Tensor x = model.data("x", {2, 3, 4}), bias = model.weight("bias", {6}, Init::normal);
       const Tensor wa = model.weight("wa", {4, 6}, Init::normal);
       const Tensor wb = model.weight("wb", {5, 4}, Init::normal);
-      Tensor a = model.project("a", x, wa, {.bias = bias});        // [2, 3, 6]: op(A) is 6 x 3
-      Tensor b = model.project("b", x, wb, {.transposed = true});  // [2, 3, 5]: op(B) is 3 x 5
+      Tensor a = model.project("a", x, wa, {.bias = bias});        // shape [2, 3, 6], so op(A) is 6 x 3
+      Tensor b = model.project("b", x, wb, {.transposed = true});  // shape [2, 3, 5], so op(B) is 3 x 5
       if (!trans_a) a = model.permute("a.stored", a, {0, 2, 1});
       if (trans_b) b = model.permute("b.stored", b, {0, 2, 1});
       const Tensor y = model.batched_matmul("y", a, b, {.trans_a = trans_a, .trans_b = trans_b, .alpha = 0.5});
@@ -112,7 +112,7 @@ TEST_CASE("a weight that the loss does not depend on gets no gradient") {
   const Tensor x = model.data("x", {2, 4}), w = model.weight("w", {4, 4}, Init::normal);
   const Tensor unused = model.weight("unused", {4, 4}, Init::normal), y = model.project("y", x, w);
   model.project("side", y, unused);
-  model.project("side with w", y, w);  // does not count as a use of w
+  model.project("side with w", y, w);  // is not used by the loss, so it adds nothing to the gradient of w
   const core::Graph graph = training_step(model, model.mse("loss", y, x));
   const auto gradients = tests::gradient_nodes(graph);
   REQUIRE(gradients.size() == 1);

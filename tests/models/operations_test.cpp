@@ -37,7 +37,7 @@ core::Graph in_operations(tests::TinyModel model) {
 
 bool updates(std::string_view name) { return name.find("/assign") != std::string_view::npos; }
 
-/// Checks that our number differs from the published one by at most a tenth.
+/// Checks that our number is within 10% of the published number.
 void check_near(double ours, double published) {
   CHECK(ours >= 0.9 * published);
   CHECK(ours <= 1.1 * published);
@@ -69,7 +69,7 @@ TEST_CASE("graphs of operations are of the sizes and widths of Kumar et al., Tab
 TEST_CASE("two linear layers, operation by operation") {
   const core::Graph graph =
       operations_of("ffn", {{"batch", 2}, {"layers", 2}, {"inputs", 3}, {"width", 5}, {"outputs", 4}});
-  // All operations whose results have elements, with the number of elements, written by hand.
+  // The operations whose results have elements, with the number of elements. The numbers are computed by hand.
   const std::map<std::string, std::int64_t> elements{
       {"layer0/matmul", 2 * 5},
       {"layer0/add", 2 * 5},
@@ -77,10 +77,10 @@ TEST_CASE("two linear layers, operation by operation") {
       {"layer1/matmul", 2 * 4},
       {"layer1/add", 2 * 4},
       {"loss/subtract", 2 * 4},
-      {"loss/multiply", 2 * 4},  // the squares
+      {"loss/multiply", 2 * 4},  // the squared differences
       {"loss/sum", 1},
       {"loss/divide", 1},
-      {"loss/grad_input/divide", 1},  // 2 / (2 * 4)
+      {"loss/grad_input/divide", 1},  // the factor 2 / (2 * 4)
       {"loss/grad_input/multiply", 2 * 4},
       {"layer1/grad_bias/sum", 4},
       {"layer1/grad_weight/matmul", 5 * 4},
@@ -102,10 +102,10 @@ TEST_CASE("two linear layers, operation by operation") {
     INFO(graph.name(v));
     if (const auto it = elements.find(graph.name(v)); it != elements.end()) {
       CHECK(graph.size(v) == 4 * it->second);
-      CHECK(graph.cost(v) >= 2000);  // at least the cost of a launch
+      CHECK(graph.cost(v) >= 2000);  // at least the cost of a kernel launch
       ++found;
     } else if (graph.name(v) == "layer0.relu/grad_input/greater") {
-      CHECK(graph.size(v) == 2 * 5);  // one byte per element
+      CHECK(graph.size(v) == 2 * 5);  // results of comparisons take one byte per element
     } else if (updates(graph.name(v))) {
       CHECK(graph.size(v) == 0);
       CHECK(graph.keep(v));
@@ -118,23 +118,23 @@ TEST_CASE("two linear layers, operation by operation") {
   }
   CHECK(found == static_cast<std::int64_t>(elements.size()));
   CHECK(assigned == 4);
-  // The number of descriptors (docs/operations.md). Forward, a layer reads weight and bias, the first layer also the
-  // data, and takes three shapes; the loss reads the target and takes two shapes. The other terms are those of the
-  // backward pass, in the order of its nodes.
+  // This sum is the number of descriptors (docs/operations.md). In the forward pass, each layer reads its weight and
+  // its bias and takes three shapes. The first layer also reads the data. The loss reads the target and takes two
+  // shapes. The remaining terms belong to the backward pass, in the order of its nodes.
   CHECK(descriptors == (1 + 5) + 5 + 3 + 1 + (2 + 2 + 2) + (2 + 2 + 1) + (2 + 3) + (2 + 2));
-  // The number of edges: of the two layers, ReLU, the loss and its gradient, and then of the gradients of the second
-  // layer, of ReLU and of the first layer.
+  // This sum is the number of edges. The terms are those of the two layers, of ReLU, of the loss and its gradient, and
+  // then of the gradients of the second layer, of ReLU and of the first layer.
   CHECK(graph.edge_count() == 2 * 8 + 1 + 8 + 6 + (6 + 7 + 4 + 6 + 8) + 3 + (6 + 6 + 6 + 5));
 
-  CHECK(graph.fingerprint() == "eb8a8c29b2f867ad");  // must not change: schedule files depend on it
+  CHECK(graph.fingerprint() == "eb8a8c29b2f867ad");  // must never change, because schedule files refer to it
 
-  // Resident are the weights, the updated weights of the next step, and the data.
+  // Residents are the weights, the updated weights for the next step, and the data (inputs and targets).
   const std::int64_t weights = 3 * 5 + 5 + 5 * 4 + 4;
   CHECK(graph.resident_bytes() == 4 * (2 * weights + 2 * 3 + 2 * 4));
-  // The peak is reached when the second weight has been transposed for the gradient of the hidden layer. In memory are
-  // that weight's gradient, the hidden layer, the gradients of the output and of the bias, and the loss; two shapes of
-  // the first layer; views of the gradients of the bias and of the output; the weight and its transpose, which are also
-  // descriptors.
+  // The peak is reached when the second weight has been transposed, to compute the gradient of the hidden layer. The
+  // first factor has the elements in memory: the gradient of the second weight, the hidden layer, the gradients of the
+  // output and of the bias, and the loss. Six descriptors of 64 bytes are in memory, too: two shapes of the first
+  // layer, views of the gradients of the bias and of the output, and the second weight and its transpose.
   CHECK(core::evaluate(graph, core::baseline_schedule(graph)).peak ==
         4 * (5 * 4 + 2 * 5 + 2 * 4 + 4 + 1) + 64 * (2 + 2 + 2));
 }
@@ -159,7 +159,7 @@ TEST_CASE("every model lowers into a training step that is all needed, and in it
       if (graph.backward(v)) {
         REQUIRE(graph.forward(v) != core::kNoNode);
         CHECK_FALSE(graph.backward(graph.forward(v)));
-        CHECK(graph.cost(graph.forward(v)) > 0);  // so it is not a descriptor
+        CHECK(graph.cost(graph.forward(v)) > 0);  // a cost above 0 shows that it is not a descriptor
       } else {
         for (const NodeId u : graph.predecessors(v)) CHECK_FALSE(graph.backward(u));
       }
@@ -169,8 +169,8 @@ TEST_CASE("every model lowers into a training step that is all needed, and in it
       weights += resident.role == core::Resident::Role::weight;
     }
     for (NodeId v = 0; v < layers.node_count(); ++v) averages += layers.op(v)->kind == core::OpKind::batchnorm_stats;
-    CHECK(kept == assigned + 1);  // and the loss
-    // Assigned are every weight, the optimizer's state of each weight, and two running statistics of each batch norm.
+    CHECK(kept == assigned + 1);  // the assigned tensors and the loss
+    // Each weight, the optimizer's state of each weight, and two running statistics of each batch norm are assigned.
     const auto& optimizer = models::find_model(model.name).optimizer;
     const std::int64_t states = optimizer == "adam" ? 4 : optimizer == "momentum" ? 2 : 1;
     CHECK(assigned == states * weights + 2 * averages);
@@ -189,10 +189,11 @@ TEST_CASE("marks say with which part of the forward pass a backward operation ca
     if (graph.backward(v)) marks[graph.name(v)] = graph.name(graph.forward(v));
   }
   CHECK(marks.at("layer2/grad_bias/sum") == "layer2/add");
-  CHECK(marks.at("layer2/grad_weight/matmul") == "layer2/matmul");  // it reads the input of that product
+  CHECK(marks.at("layer2/grad_weight/matmul") == "layer2/matmul");  // the gradient reads the input of this product
   CHECK(marks.at("layer2.weight/assign") == "layer2/matmul");
   CHECK(marks.at("layer2.relu/grad_input/select") == "layer2.relu/maximum");
-  // With these marks, rotor finds a chain of blocks, and can compute again what lies within one block.
+  // With these marks, solver rotor finds a chain of blocks, and can recompute values that are used within a single
+  // block.
   solvers::RotorOptions options;
   options.budget = core::evaluate(graph, core::baseline_schedule(graph)).peak * 3 / 4;
   CHECK(solvers::rotor(graph, options).peak <= *options.budget);
@@ -209,7 +210,7 @@ TEST_CASE("an operation reads the tensor behind a view, and random bits come fro
         REQUIRE(graph.predecessors(v).size() == 1);
         CHECK(contains(graph.name(graph.predecessors(v).front()), "/shape"));
       }
-      // An operation that reads a view also reads the output behind the view, so that this output stays in memory.
+      // An operation that reads a view also has the output behind the view as an input. So this output stays in memory.
       if (!contains(graph.name(v), "/contiguous")) continue;
       std::int64_t bytes = 0;
       for (const NodeId u : graph.predecessors(v)) bytes += graph.size(u) - (graph.size(u) == 64 ? 64 : 0);
@@ -223,9 +224,9 @@ TEST_CASE("optimizers, decay and kept gradients") {
     return operations_of("ffn", {{"batch", 2}, {"layers", 2}, {"width", 5}}, optimizer);
   };
   const core::Graph plain = ffn("none");
-  CHECK(ffn("").fingerprint() == plain.fingerprint());  // the default, as in the FFN's paper
-  // Momentum adds four nodes for each of four weights: it reads the old momentum, scales it, adds the gradient and
-  // stores the result.
+  CHECK(ffn("").fingerprint() == plain.fingerprint());  // the default optimizer, as in the FFN's paper
+  // For each of the four weights, momentum adds four nodes, which read the old momentum, scale it, add the gradient,
+  // and store the result.
   CHECK(ffn("momentum").node_count() == plain.node_count() + 4 * 4);
   CHECK(ffn("adam").node_count() > ffn("momentum").node_count());
 
@@ -248,8 +249,9 @@ TEST_CASE("optimizers, decay and kept gradients") {
     const core::Graph without = models::to_operations(layers, lowering);
     lowering.weight_decay = true;
     const core::Graph with = models::to_operations(layers, lowering);
-    // Decay adds six nodes for each of 21 weights (20 convolutions, one linear layer): read, square and sum for its
-    // norm; read, scale and add for its gradient. Three nodes add the norms to the loss.
+    // Weight decay adds six nodes for each of 21 weights (20 convolutions and one linear layer). Three of them read and
+    // square the weight and sum the squares. Three read and scale the weight and add it to the gradient. Three more
+    // nodes add the sums to the loss.
     CHECK(with.node_count() == without.node_count() + 21 * 6 + 3);
     CHECK(operations_of("resnet18", {}).fingerprint() == with.fingerprint());
   }

@@ -12,7 +12,7 @@
 #include "cairn/tests/support/graph_classes.h"
 #include "cairn/tests/support/random_graph.h"
 
-// Tests that each generated graph is in its class, by the class's definition, and is as large as was asked for.
+// Tests that each generated graph satisfies the definition of its class, and has the requested size.
 namespace cairn::models::random_graphs_test {
 namespace {
 
@@ -30,8 +30,8 @@ GeneratedSizes random_sizes(Random& random) {
   return sizes;
 }
 
-/// Checks that sizes are in their range, and that there is no scratch, in-place node or kept node if none was asked
-/// for. If an output takes over an input's storage, it has the input's size, which is in the range, too.
+/// Checks that all sizes are in the requested range, and that scratch, in-place nodes and kept nodes occur only if they
+/// were requested. An in-place output has the size of the input that it overwrites, so its size is in the range, too.
 void check_sizes(const Graph& graph, const GeneratedSizes& sizes) {
   for (NodeId v = 0; v < graph.node_count(); ++v) {
     REQUIRE(graph.size(v) >= sizes.least);
@@ -46,8 +46,8 @@ void check_sizes(const Graph& graph, const GeneratedSizes& sizes) {
   }
 }
 
-/// Calls make(random, sizes, seed) for `seeds` seeds, each with other random `sizes`, and checks the graph's sizes.
-/// `number` is the seed of `random`.
+/// Calls make(random, sizes, seed) for each seed from 0 to seeds - 1, each time with different random `sizes`, and
+/// checks the sizes of the graph that make() returns. `number` is the seed of `random`.
 template <class Make>
 void check_generated(std::uint64_t number, std::uint64_t seeds, const Make& make) {
   Random random(number);
@@ -57,7 +57,7 @@ void check_generated(std::uint64_t number, std::uint64_t seeds, const Make& make
   }
 }
 
-/// Checks that a seed always gives the same graph, and that other seeds mostly give other graphs.
+/// Checks that the same seed always gives the same graph, and that most other seeds give other graphs.
 void check_seeds(const std::function<Graph(std::uint64_t)>& generate) {
   const std::string fingerprint = generate(7).fingerprint();
   REQUIRE(generate(7).fingerprint() == fingerprint);
@@ -77,7 +77,8 @@ std::size_t most_readers(const Graph& graph) {
   return most;
 }
 
-/// Returns the nodes of each chain of a pumpkin, in the order of the chain.
+/// Returns the branches of a pumpkin, i.e. the chains between its source and its sink. Nodes are in the order of the
+/// chain.
 std::vector<std::vector<NodeId>> branches_of(const Graph& graph) {
   std::vector<std::vector<NodeId>> branches;
   for (NodeId v : graph.readers(tests::sources(graph).at(0))) {
@@ -115,7 +116,7 @@ TEST_CASE("generated trees are trees of bounded degree", "[order]") {
     REQUIRE(most_readers(out) <= static_cast<std::size_t>(degree));
     return out;
   });
-  // Some node has as many inputs or readers as are allowed.
+  // Some node must have as many inputs, or as many readers, as the degree bound allows.
   CHECK(most_inputs(generate_in_tree(300, 3, GeneratedSizes{}, 1)) == 3);
   CHECK(most_readers(generate_out_tree(300, 3, GeneratedSizes{}, 1)) == 3);
   check_seeds([](std::uint64_t seed) { return generate_in_tree(20, 3, GeneratedSizes{}, seed); });
@@ -229,8 +230,8 @@ TEST_CASE("feasible 3-Partition instances can be split into groups of three", "[
     REQUIRE(numbers.size() == static_cast<std::size_t>(3 * groups));
     REQUIRE(std::all_of(numbers.begin(), numbers.end(), [](std::int64_t number) { return number > 0; }));
     REQUIRE(feasible_three_partition(groups, sum, seed) == numbers);
-    // Repeatedly takes three numbers with the right sum, one of which is the first remaining number, until none is
-    // left.
+    // Repeatedly removes three numbers whose sum is `sum`, one of which is the first remaining number. Returns true if
+    // no number is left in the end.
     const std::function<bool(std::vector<std::int64_t>)> splits = [&](std::vector<std::int64_t> left) {
       if (left.empty()) return true;
       for (std::size_t a = 1; a < left.size(); ++a) {
@@ -258,8 +259,10 @@ TEST_CASE("numbers that are no 3-Partition instance are refused", "[order]") {
   CHECK_THROWS_AS(three_partition_pumpkin(Numbers{1, 2, 3, 4}), core::InputError);
   CHECK_THROWS_AS(three_partition_pumpkin(Numbers{1, 2, 0}), core::InputError);
   CHECK_THROWS_AS(three_partition_pumpkin(Numbers{1, 2, -3}), core::InputError);
-  CHECK_THROWS_AS(three_partition_pumpkin(Numbers{1, 1, 1, 1, 1, 2}), core::InputError);  // an odd sum for two groups
-  CHECK_THROWS_AS(three_partition_pumpkin(Numbers{7, 1, 1, 1, 1, 1}), core::InputError);  // 7 is above 12 / 2
+  // Two groups would need equal sums, but the total is odd.
+  CHECK_THROWS_AS(three_partition_pumpkin(Numbers{1, 1, 1, 1, 1, 2}), core::InputError);
+  // 7 exceeds the sum of a group, which is 12 / 2 = 6.
+  CHECK_THROWS_AS(three_partition_pumpkin(Numbers{7, 1, 1, 1, 1, 1}), core::InputError);
 }
 
 TEST_CASE("in a valley pumpkin every valley of a branch is lower and every peak higher than those before", "[order]") {
@@ -275,7 +278,7 @@ TEST_CASE("in a valley pumpkin every valley of a branch is lower and every peak 
           const std::int64_t low = graph.size(branch[k + 1]);
           REQUIRE(low < valley);
           REQUIRE(high > peak);
-          REQUIRE(graph.size(branch[k]) >= low);  // the node between two valleys is not lower
+          REQUIRE(graph.size(branch[k]) >= low);  // the node between two valleys is no lower than the next valley
           valley = low;
           peak = high;
         }
@@ -285,8 +288,8 @@ TEST_CASE("in a valley pumpkin every valley of a branch is lower and every peak 
   }
 }
 
-/// Returns the length of the longest path from the source to each node. This is the node's layer, because every node
-/// reads a node of the layer before.
+/// Returns, for each node, the length of the longest path from the source to the node. This length is the number of the
+/// node's layer, because every node reads a node of the previous layer.
 std::vector<NodeId> layers(const Graph& graph) {
   std::vector<NodeId> layer(graph.node_count(), 0);
   for (const NodeId v : graph.input_order()) {
@@ -345,7 +348,7 @@ TEST_CASE("layered graphs are like the published ones") {
 
 TEST_CASE("the edges of two neighbouring layers have the number and the nodes that are asked for") {
   // With a single layer between source and sink, there are no edges to choose. At edge density 1, all pairs of nodes in
-  // neighbouring layers have an edge; at density 0, each node has only one.
+  // neighbouring layers have an edge. At density 0, each node has only one such edge.
   const Graph wide = generate_layered({.nodes = 50, .width = 100, .layers_variance = 0, .seed = 1});
   CHECK(wide.edge_count() == 96);
   const LayeredOptions square{.nodes = 102,

@@ -17,18 +17,18 @@ namespace cairn::tests {
 
 struct RandomNetworkOptions {
   std::int64_t least_blocks = 1, most_blocks = 10;
-  bool dead_ends = false;  ///< whether the loss leaves out activations that nothing else reads
+  bool dead_ends = false;  ///< whether some activations that nothing else reads are also left out of the loss
   bool kept = false;       ///< whether some activations are kept
 };
 
-/// Draws small networks whose activations all have the shape [2, 2, 2, 4], so that any op can read any of them. Weights
-/// are shared, also between a product and a transposed product, and can be computed from other weights.
+/// Draws small networks. All their activations have the shape [2, 2, 2, 4], so that any op can read any of them. Ops
+/// can share a weight, even a product and a transposed product can, and a weight can be computed from other weights.
 class RandomNetwork {
  public:
   RandomNetwork(Random& random, const models::BuildOptions& options, const RandomNetworkOptions& network = {})
       : random_(random), network_(network), model_("random network", options) {}
 
-  /// Returns a training step. Can be called once.
+  /// Returns a training step of a random network. It may be called only once.
   core::Graph build() {
     use(random_.chance(70) ? model_.data("x", kShape) : embedding());
     for (std::int64_t i = random_.between(network_.least_blocks, network_.most_blocks); i > 0; --i) use(block());
@@ -56,14 +56,14 @@ class RandomNetwork {
     read_.push_back(false);
   }
 
-  /// Returns an activation, most often the latest.
+  /// Returns a random activation, which is the latest one in most cases.
   Tensor pick() {
     const std::size_t i = random_.chance(60) ? activations_.size() - 1 : random_.place(activations_);
     read_[i] = true;
     return activations_[i];
   }
 
-  /// Returns a new weight, or one that was drawn before.
+  /// Returns a new weight or one that was drawn earlier.
   Tensor weight(const core::Shape& shape, Init init = Init::normal) {
     std::vector<Tensor> known;
     for (const Tensor& w : weights_) {
@@ -80,7 +80,7 @@ class RandomNetwork {
     return model_.embedding(name("embedding"), model_.indices("ids", {2, 2, 2}, 5), weight({5, 4}), positions);
   }
 
-  /// Returns a matrix [4, 4]: a weight, or a function of weights.
+  /// Returns a [4, 4] matrix, which is either a weight or computed from weights.
   Tensor matrix() {
     const Tensor w = weight({4, 4});
     switch (random_.below(8)) {

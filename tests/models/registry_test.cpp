@@ -61,7 +61,7 @@ bool read_by_backward(const core::Graph& graph, core::NodeId v) {
   return std::any_of(readers.begin(), readers.end(), [&](core::NodeId w) { return graph.backward(w); });
 }
 
-/// Returns the message of the InputError with which building must fail.
+/// Checks that building the model throws an InputError, and returns its message.
 std::string refusal(const std::string& name, const BuildOptions& options) {
   return tests::error_of([&] { build_model(name, options); });
 }
@@ -82,8 +82,8 @@ TEST_CASE("parameter counts are those of the papers and of the usual implementat
       {"resnet101", 44'549'160},
       {"resnet152", 60'192'808},
       {"resnet200", 64'673'832},
-      {"unet", 2'160'194},  // of this variant only; no published number
-      // Without embeddings the base encoder and decoder have 44,138,496.
+      {"unet", 2'160'194},  // a number of this variant only, which was never published
+      // Without embeddings, the encoder and the decoder of the base model have 44,138,496 parameters.
       {"transformer", 44'138'496 + 37'000 * 512},
       {"transformer-big", 176'357'376 + 37'000 * 1024},
       {"gpt2", 124'439'808},
@@ -108,15 +108,15 @@ TEST_CASE("node counts follow from the architecture") {
     }
   }
   SECTION("resnet: convolutions, two nodes a batch norm, ReLUs, residual sums") {
-    // {model, convolutions, ReLUs, blocks}
+    // Each entry is {model, convolutions, ReLUs, blocks}.
     const std::vector<std::tuple<std::string, int, int, int>> nets{
         {"resnet18", 20, 17, 8}, {"resnet50", 53, 49, 16}, {"resnet200", 203, 199, 66}};
     for (const auto& [name, convs, relus, blocks] : nets) {
       const core::Graph graph = build(name, {});
-      // The other four nodes are max pool, mean pool, the linear layer and the loss.
+      // The last term stands for the four other nodes: max pool, mean pool, the linear layer and the loss.
       CHECK(count(graph, false) == 3 * convs + relus + blocks + 4);
-      // Each convolution but the first has two gradients, each batch norm two, each block a sum, and the linear layer
-      // three.
+      // Each convolution except the first has two gradients, each batch norm has two, each block adds two gradients up,
+      // and the linear layer has three gradients.
       CHECK(count(graph, true) == (2 * convs - 1) + 2 * convs + relus + blocks + 2 + 3 + 1);
     }
   }
@@ -135,7 +135,8 @@ TEST_CASE("shapes at known places") {
     CHECK(shape(graph, "stem.conv1") == core::Shape{2, 112, 112, 64});
     CHECK(shape(graph, "stem.maxpool") == core::Shape{2, 56, 56, 64});
     CHECK(shape(graph, "layer1.2.relu") == core::Shape{2, 56, 56, 256});
-    CHECK(shape(graph, "layer2.0.conv1") == core::Shape{2, 56, 56, 128});  // the stride is in the 3x3 convolution
+    // The stride is in the 3x3 convolution (conv2), not in conv1.
+    CHECK(shape(graph, "layer2.0.conv1") == core::Shape{2, 56, 56, 128});
     CHECK(shape(graph, "layer2.0.conv2") == core::Shape{2, 28, 28, 128});
     CHECK(shape(graph, "layer4.2.relu") == core::Shape{2, 7, 7, 2048});
     CHECK(shape(graph, "layer4.2.relu/grad_input") == core::Shape{2, 7, 7, 2048});
@@ -171,7 +172,7 @@ TEST_CASE("shapes at known places") {
 TEST_CASE("every model is a training step whose nodes are all executable and all needed") {
   for (const tests::TinyModel& model : tests::tiny_models()) {
     INFO(model.name);
-    const core::Graph graph = model.build();  // build() checks every op that is there
+    const core::Graph graph = model.build();  // build() also checks every op
     const auto gradients = tests::gradient_nodes(graph);
     const core::NodeId loss = tests::loss_node(graph);
     REQUIRE(loss != core::kNoNode);
@@ -189,7 +190,7 @@ TEST_CASE("every model is a training step whose nodes are all executable and all
       INFO(graph.name(v));
       REQUIRE(graph.op(v) != nullptr);
       kept += graph.keep(v);
-      if (graph.readers(v).empty()) CHECK(graph.keep(v));  // every result is read or kept
+      if (graph.readers(v).empty()) CHECK(graph.keep(v));  // a result is either read or kept
       CHECK(graph.size(v) == (graph.op(v)->writes >= 0 ? 0 : 4 * core::element_count(graph.op(v)->shape)));
       CHECK(graph.cost(v) >= 2000);
       if (graph.backward(v)) {
@@ -197,12 +198,12 @@ TEST_CASE("every model is a training step whose nodes are all executable and all
         CHECK_FALSE(graph.backward(graph.forward(v)));
         CHECK(contains(graph.name(v), "/grad"));
       } else {
-        CHECK(v == last_forward + 1);  // the forward pass comes first
+        CHECK(v == last_forward + 1);  // all forward nodes come before all backward nodes
         last_forward = v;
       }
     }
     CHECK(kept == weights + 1);
-    CHECK_FALSE(graph.order_was_given());  // the order of the nodes is the baseline
+    CHECK_FALSE(graph.order_was_given());  // so the order of the node ids is the baseline
     CHECK(graph.input_order().front() == 0);
     CHECK(graph.input_order().back() == graph.node_count() - 1);
   }
@@ -213,7 +214,7 @@ TEST_CASE("the backward pass reads no more than it must") {
   for (core::NodeId v = 0; v < resnet.node_count(); ++v) {
     if (resnet.backward(v)) continue;
     const core::OpKind kind = resnet.op(v)->kind;
-    // ReLU's derivative reads ReLU's output, so the input of ReLU is not needed in the backward pass.
+    // The derivative of ReLU is computed from ReLU's output. So the backward pass does not need ReLU's input.
     if (kind == core::OpKind::batchnorm || kind == core::OpKind::add) CHECK_FALSE(read_by_backward(resnet, v));
     if (kind == core::OpKind::relu || kind == core::OpKind::conv2d) CHECK(read_by_backward(resnet, v));
   }
@@ -287,7 +288,7 @@ TEST_CASE("wrong options get one line that says what to do") {
 TEST_CASE("no option, however large, does more than build or be refused in one line") {
   for (const models::ModelInfo& model : models::registry()) {
     for (const models::ModelOption& option : model.options) {
-      if (option.name == "layers") continue;  // 10,000 layers are only slow to build
+      if (option.name == "layers") continue;  // 10,000 layers are valid, only slow to build
       for (const std::int64_t value :
            {std::int64_t{1}, std::int64_t{1'000'000'000}, std::numeric_limits<std::int64_t>::max(),
             std::numeric_limits<std::int64_t>::min()}) {
@@ -321,7 +322,7 @@ TEST_CASE("every dropout has a stream of its own, which its gradient shares") {
 
 TEST_CASE("running the whole forward pass again changes no bit of loss and gradients") {
   for (const tests::TinyModel& model : tests::tiny_models()) {
-    if (!contains(model.name, "transformer") && model.name != "gpt2") continue;  // the models with dropout
+    if (!contains(model.name, "transformer") && model.name != "gpt2") continue;  // only these models have dropout
     INFO(model.name);
     const core::Graph graph = model.build();
     const core::Schedule once = core::baseline_schedule(graph);

@@ -7,7 +7,7 @@
 
 #include "cairn/models/registry.h"
 
-/// Every model of the registry, reduced to run in milliseconds.
+/// These are all models of the registry, in sizes that run in milliseconds.
 namespace cairn::tests {
 
 struct TinyModel {
@@ -22,8 +22,8 @@ inline std::vector<TinyModel> tiny_models() {
     models::BuildOptions options{.values = std::move(values)};
     return TinyModel{std::move(name), std::move(options)};
   };
-  // The last stage of a residual network has images of image / 32 pixels per side. With fewer pixels, batch norm would
-  // be ill-conditioned, because it would average over too few values.
+  // In the last stage of a residual network, images have only image / 32 pixels per side. With a smaller `image`, batch
+  // norm would average over too few values and would be ill-conditioned.
   const auto resnet = [&](std::string name) {
     return tiny(std::move(name), {{"batch", 2}, {"image", 64}, {"classes", 3}, {"width", 2}});
   };

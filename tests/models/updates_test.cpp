@@ -1,5 +1,5 @@
-// Tests updates of weights (BuildOptions::optimizer): their order, their results under every schedule, their
-// arithmetic and their memory.
+// Tests updates of weights by an optimizer (BuildOptions::optimizer): the order of the updates, their results under
+// every schedule, their arithmetic, and their memory.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -49,8 +49,8 @@ std::vector<NodeId> updates_of(const Graph& graph) {
   return updates;
 }
 
-/// Returns, for every node, whether it is in `nodes` or whether a node that is reads it, at any distance. Control edges
-/// count.
+/// Returns, for every node, whether it is in `nodes` or a node in `nodes` needs it as a direct or indirect input.
+/// Control edges count as inputs. Paths lead through pinned nodes only if `through_pinned` is set.
 std::vector<bool> with_inputs(const Graph& graph, const std::vector<NodeId>& nodes, bool through_pinned) {
   std::vector<bool> found(static_cast<std::size_t>(graph.node_count()));
   std::vector<NodeId> open = nodes;
@@ -68,9 +68,9 @@ std::vector<bool> with_inputs(const Graph& graph, const std::vector<NodeId>& nod
   return found;
 }
 
-/// Returns, for every node, whether a valid schedule can run it after `update`. At worst, all nodes run then that no
-/// edge forces to run before, memory has lost all values that can be computed again, and kept values are computed again
-/// for the end of the step. A pinned node that has run before does not run again.
+/// Returns, for every node, whether some valid schedule runs the node after `update`. The worst case decides: all nodes
+/// that need not run before the update run after it, together with all their inputs, which must be computed again. Kept
+/// values are computed again, too. Only pinned nodes that have run before the update do not run again.
 std::vector<bool> may_run_after(const Graph& graph, NodeId update) {
   const std::vector<bool> before = with_inputs(graph, {update}, true);
   std::vector<NodeId> open;
@@ -81,7 +81,7 @@ std::vector<bool> may_run_after(const Graph& graph, NodeId update) {
   return with_inputs(graph, open, false);
 }
 
-/// Returns a line for each node that could read a resident tensor after the update that overwrites it.
+/// Returns one line for each node that could read a resident tensor after an update has overwritten the tensor.
 std::string late_readers(const Graph& graph) {
   std::string text;
   for (const NodeId update : updates_of(graph)) {
@@ -108,7 +108,7 @@ NodeId loss_of(const Graph& graph) {
   return core::kNoNode;
 }
 
-/// Returns the weights that the loss depends on.
+/// Returns the indices of the weights on which the loss depends.
 std::set<std::int32_t> trained_weights(const Graph& graph) {
   std::set<std::int32_t> weights;
   const std::vector<bool> needed = with_inputs(graph, {loss_of(graph)}, true);
@@ -123,7 +123,7 @@ std::set<std::int32_t> trained_weights(const Graph& graph) {
   return weights;
 }
 
-/// Returns the number of inputs of all updates that carry no data.
+/// Returns the number of inputs of updates that carry no data, i.e. of control edges.
 std::int64_t control_edges(const Graph& graph) {
   std::int64_t edges = 0;
   for (const NodeId update : updates_of(graph)) {
@@ -140,8 +140,8 @@ std::vector<std::int64_t> positions(const Graph& graph) {
   return position;
 }
 
-/// Checks that the input order runs every node after its inputs, and that it runs an update a few nodes after the
-/// node of the gradient. If gradients are clipped, checks instead that only updates follow the first update.
+/// Checks that the input order runs every node after its inputs, and runs each update at most a few steps after the
+/// node that computes its gradient. If gradients are clipped, checks instead that all updates come last.
 void require_prompt_updates(const Graph& graph, bool clipped) {
   const std::vector<std::int64_t> position = positions(graph);
   for (NodeId v = 0; v < graph.node_count(); ++v) {
@@ -155,15 +155,15 @@ void require_prompt_updates(const Graph& graph, bool clipped) {
       REQUIRE(at == graph.node_count() - std::ssize(updates) + static_cast<std::int64_t>(i));
       continue;
     }
-    // At most four nodes and another update can be between them: two other gradients of the same node, each with the
-    // sum that it is added to.
+    // At most five nodes lie between the gradient and its update: two other gradients of the same node, each with a
+    // node that adds it to a sum, and another update.
     const NodeId gradient = graph.op(updates[i])->args[0].index;
     INFO(graph.name(updates[i]));
     REQUIRE(at - position[static_cast<std::size_t>(gradient)] <= 6);
   }
 }
 
-/// Returns options with one of four optimizers: sgd and adamw, with clipped gradients and without.
+/// Returns options with one of four optimizers: sgd or adamw, each with or without clipped gradients.
 BuildOptions with_optimizer(BuildOptions options, std::uint64_t number) {
   options.optimizer = number % 2 == 0 ? "sgd" : "adamw";
   options.update = {.rate = 0.02, .beta1 = 0.8, .beta2 = 0.9, .eps = 1e-2, .decay = 0.1};
@@ -177,11 +177,11 @@ std::vector<float> random_floats(tests::Noise& noise, const Resident& resident) 
   return values;
 }
 
-/// Returns the learning rate of a step. It differs from step to step.
+/// Returns the learning rate of step number `step`, which is different for each step.
 float rate_of(int step) { return 0.02F / static_cast<float>(step); }
 
-/// Sets what a caller sets before a step that counts from 1: the inputs, the learning rate and the number of the step.
-/// Returns the inputs by index of the resident.
+/// Sets what a caller sets before step number `step` (from 1): the inputs, the learning rate, and the number of the
+/// step. Returns the inputs, by the index of the resident.
 std::map<std::int32_t, std::vector<float>> set_inputs(runtime::Executor& executor, int step) {
   tests::Noise noise(static_cast<std::uint64_t>(step));
   std::map<std::int32_t, std::vector<float>> inputs;
@@ -211,7 +211,7 @@ std::vector<float> get(runtime::Executor& executor, const Resident& resident) {
   return values;
 }
 
-/// Runs three steps. Returns, for each step, the kept outputs (the loss and the weights) and the optimizer's state.
+/// Runs three training steps. Returns, for each step, the kept outputs (loss and weights) and the optimizer's state.
 std::vector<std::pair<tests::Outputs, std::vector<std::vector<float>>>> run_steps(const Graph& graph,
                                                                                   const Schedule& schedule) {
   const auto executor = load(graph, schedule, {.seed = 3, .poison = true});
@@ -231,14 +231,14 @@ std::vector<std::pair<tests::Outputs, std::vector<std::vector<float>>>> run_step
   return steps;
 }
 
-/// Counts answers of solvers.
+/// Counts over the schedules that solvers return.
 struct Answers {
-  std::set<std::string> by;            ///< solvers that accept the graph
-  std::int64_t recomputing = 0;        ///< schedules that run a node again
-  std::set<std::vector<NodeId>> seen;  ///< schedules that were executed
+  std::set<std::string> by;            ///< solvers that accept a graph
+  std::int64_t recomputing = 0;        ///< number of schedules that run some node more than once
+  std::set<std::vector<NodeId>> seen;  ///< schedules that were already executed
 };
 
-/// Checks that the schedules of all solvers give the results of the input order.
+/// Checks that a training run by the schedule of any solver has the same results as a training run in input order.
 void check_solvers(const Graph& graph, Answers& answers) {
   answers.seen.clear();
   const Schedule baseline = core::baseline_schedule(graph);
@@ -253,7 +253,7 @@ void check_solvers(const Graph& graph, Answers& answers) {
       try {
         schedule = solver.solve(graph, options).schedule;
       } catch (const core::InputError&) {
-        break;  // the solver does not accept the graph
+        break;  // this solver does not accept the graph
       }
       answers.by.insert(std::string(solver.name));
       if (schedule.steps.empty() || !answers.seen.insert(schedule.steps).second) continue;
@@ -264,11 +264,11 @@ void check_solvers(const Graph& graph, Answers& answers) {
   }
 }
 
-/// Updates one weight in double precision by the formulas of the papers.
+/// A weight and its optimizer state, which are updated in double precision by the formulas of the papers.
 struct Trained {
   std::vector<double> weight, m, v;
 
-  /// SGD with momentum, as torch.optim.SGD states it without dampening and Nesterov's rule:
+  /// Updates by SGD with momentum, as defined for torch.optim.SGD without dampening and without Nesterov's rule:
   ///   g = g + decay w;  b = momentum b + g (and b = g in the first step);  w = w - rate b.
   void sgd(const models::UpdateOptions& options, double rate, int step, const std::vector<double>& gradient) {
     for (std::size_t i = 0; i < weight.size(); ++i) {
@@ -278,8 +278,8 @@ struct Trained {
     }
   }
 
-  /// AdamW, as torch.optim.AdamW states it. Algorithm 2 of Loshchilov and Hutter (2019) has w = w - eta (alpha m' /
-  /// (sqrt(v') + eps) + lambda w). This is the same with eta alpha = rate and lambda = alpha decay.
+  /// Updates by AdamW, as defined for torch.optim.AdamW. Algorithm 2 of Loshchilov and Hutter (2019) has w = w - eta
+  /// (alpha m' / (sqrt(v') + eps) + lambda w). Both agree with eta alpha = rate and lambda = alpha decay.
   void adamw(const models::UpdateOptions& options, double rate, int step, const std::vector<double>& gradient) {
     for (std::size_t i = 0; i < weight.size(); ++i) {
       const double g = gradient[i], old = weight[i];
@@ -297,7 +297,7 @@ struct Trained {
   }
 };
 
-/// Returns the factor of gradients by torch.nn.utils.clip_grad_norm_: min(1, max_norm / (total_norm + 1e-6)).
+/// Returns the factor by which torch.nn.utils.clip_grad_norm_ scales gradients: min(1, max_norm / (total_norm + 1e-6)).
 double clip_of(const BuildOptions& options, const std::map<std::int32_t, std::vector<double>>& gradients) {
   double squares = 0;
   for (const auto& [index, gradient] : gradients) {
@@ -306,7 +306,8 @@ double clip_of(const BuildOptions& options, const std::map<std::int32_t, std::ve
   return options.update.clip > 0 ? std::min(1.0, options.update.clip / (std::sqrt(squares) + 1e-6)) : 1;
 }
 
-/// Trains a graph in double precision. Takes gradients as differences of the loss, so that only forward nodes run.
+/// Trains a graph in double precision, as the expected result of a test. It gets gradients from differences of the
+/// loss, so only forward nodes run.
 class Reference {
  public:
   Reference(const Graph& graph, const BuildOptions& options, runtime::Executor& executor)
@@ -322,7 +323,7 @@ class Reference {
     }
   }
 
-  /// Runs one step and returns the loss before it.
+  /// Runs one training step and returns the loss with the weights from before the step.
   double run(int step, const std::map<std::int32_t, std::vector<float>>& inputs) {
     for (const auto& [index, values] : inputs) evaluation_.resident(index).assign(values.begin(), values.end());
     const double loss = loss_now();
@@ -339,7 +340,7 @@ class Reference {
   }
 
   const std::map<std::int32_t, Trained>& weights() const { return weights_; }
-  bool clipped() const { return clipped_; }  ///< whether the last step has made the gradients smaller
+  bool clipped() const { return clipped_; }  ///< whether clipping has made the gradients of the last step smaller
 
  private:
   double loss_now() {
@@ -348,7 +349,7 @@ class Reference {
   }
 
   std::vector<double> gradient(std::vector<double>& weight) {
-    constexpr double kStep = 1e-5;  // the error is about kStep^2, plus 1e-16 / kStep by rounding
+    constexpr double kStep = 1e-5;  // the difference has an error of about kStep^2, and of 1e-16 / kStep by rounding
     std::vector<double> result;
     for (double& w : weight) {
       const double origin = w;
@@ -375,8 +376,8 @@ double largest_of(const std::vector<double>& values) {
   return largest;
 }
 
-/// Checks that no element differs from the reference by more than `tolerance`, relative to the largest element or to
-/// `least`.
+/// Checks that no element differs from its expected value by more than `tolerance`, relative to the largest expected
+/// element or to `least` if that is more.
 template <class T>
 void check_near(const std::vector<T>& values, const std::vector<double>& expected, double tolerance, double least = 1) {
   const double largest = std::max(least, largest_of(expected));
@@ -388,7 +389,7 @@ void check_near(const std::vector<T>& values, const std::vector<double>& expecte
   CHECK(difference <= tolerance * largest);
 }
 
-/// Returns the residents that an update overwrites, in the order weight, m, v.
+/// Returns the residents that an update overwrites, in the order weight, m, v (the moments of the gradient).
 std::vector<Resident> state_of(const Graph& graph, NodeId update) {
   std::vector<Resident> state;
   const Op& op = *graph.op(update);
@@ -397,18 +398,19 @@ std::vector<Resident> state_of(const Graph& graph, NodeId update) {
   return state;
 }
 
-/// Returns what an executor has of a weight and of the state of its update.
+/// Returns the current values of the weight of an update, and of the optimizer's state for this weight.
 Trained trained_now(runtime::Executor& executor, NodeId update) {
   std::vector<std::vector<double>> tensors;
   for (const Resident& resident : state_of(executor.program().graph, update)) {
     const std::vector<float> values = get(executor, resident);
     tensors.emplace_back(values.begin(), values.end());
   }
-  tensors.resize(3);  // sgd has no v
+  tensors.resize(3);  // sgd has only one moment
   return {tensors[0], tensors[1], tensors[2]};
 }
 
-/// Returns the gradients that the updates of the last step have read, by update. They must be kept.
+/// Returns, for each update, the gradient that the update has read in the last step. The gradients must be kept
+/// outputs.
 std::map<NodeId, std::vector<double>> kept_gradients(runtime::Executor& executor) {
   const Graph& graph = executor.program().graph;
   std::map<NodeId, std::vector<double>> gradients;
@@ -466,7 +468,9 @@ TEST_CASE("the schedules of all solvers train weights to the same bits as the in
   Answers answers;
   std::uint64_t number = 0;
   for (const tests::TinyModel& model : tests::tiny_models()) {
-    if (model.name.starts_with("resnet")) continue;  // residual networks have many nodes, and unet has the same ops
+    if (model.name.starts_with("resnet"))
+      // Residual networks have too many nodes for this test, and unet has the same ops.
+      continue;
     for (const std::uint64_t optimizer : {number % 4, (number + 1) % 4}) {
       INFO(model.name << ", optimizer " << optimizer);
       check_solvers(models::build_model(model.name, with_optimizer(model.options, optimizer)), answers);
@@ -486,7 +490,7 @@ TEST_CASE("three steps give the weights of the papers' formulas, with gradients 
   std::int64_t clipped = 0, unclipped = 0;
   tests::for_each_seed(24, [&](Random& random, std::uint64_t seed) {
     BuildOptions options = with_optimizer({}, seed);
-    if (seed % 8 >= 6) options.update.clip = 1e3;  // no gradient is that large
+    if (seed % 8 >= 6) options.update.clip = 1e3;  // a limit that no gradient reaches
     const Graph graph = RandomNetwork(random, options, {.least_blocks = 4}).build();
     const auto executor = load(graph, core::baseline_schedule(graph), {});
     Reference reference(graph, options, *executor);
@@ -504,8 +508,9 @@ TEST_CASE("three steps give the weights of the papers' formulas, with gradients 
       INFO(graph.name(update) << " of " << options.optimizer << ", clipped to " << options.update.clip);
       const std::vector<Resident> state = state_of(graph, update);
       const Trained& trained = reference.weights().at(graph.op(update)->writes);
-      // The gradients have an error of about 1e-6 by the rounding of fp32. sgd multiplies it by the rate. adamw divides
-      // it by eps, which is 1e-2, too. All rates together are 0.04, so the weights have an error of up to 4e-6.
+      // By the rounding of fp32, gradients have an error of about 1e-6. sgd multiplies the error by the rate. adamw
+      // also divides it by eps, which is 1e-2. The rates of all steps add up to 0.04, so the weights have an error of
+      // up to 4e-6.
       check_near(get(*executor, state[0]), trained.weight, 1e-5);
       check_near(get(*executor, state[1]), trained.m, 1e-5);
       if (state.size() > 2) check_near(get(*executor, state[2]), trained.v, 1e-5);
@@ -540,10 +545,10 @@ TEST_CASE("an update of given gradients has the formulas' digits, with torch's d
       runtime::run_op<float>(op, args, weight.data(), nullptr);
       adamw ? trained.adamw(options, 0.5, step, exact) : trained.sgd(options, 0.5, step, exact);
       INFO((adamw ? "adamw" : "sgd") << " after step " << step);
-      // A step has about ten roundings of 6e-8 each.
+      // Each step has about ten roundings with an error of 6e-8 each.
       check_near(weight, trained.weight, 1e-6 * step);
       check_near(m, trained.m, 1e-6 * step);
-      if (adamw) check_near(v, trained.v, 1e-9 * step);  // v is about 1e-3
+      if (adamw) check_near(v, trained.v, 1e-9 * step);  // the tolerance is smaller because v is only about 1e-3
     }
   }
 }
@@ -553,7 +558,7 @@ TEST_CASE("updates of random networks follow from the gradients of the same step
   tests::for_each_seed(300, [&](Random& random, std::uint64_t seed) {
     BuildOptions options = with_optimizer({}, seed);
     if (seed / 4 % 2 == 0) options.update = {.decay = 0.01, .clip = options.update.clip};
-    options.weight_grads_in_arena = true;  // the gradients are kept, so that they can be read
+    options.weight_grads_in_arena = true;  // keeps the gradients, so that the test can read them
     const Graph graph = RandomNetwork(random, options).build();
     const auto executor = load(graph, core::baseline_schedule(graph), {.poison = true});
     for (int step = 1; step <= 3; ++step) {
@@ -571,7 +576,7 @@ TEST_CASE("updates of random networks follow from the gradients of the same step
         const double m = largest_of(trained.m), v = largest_of(trained.v);
         trained.step(options, static_cast<double>(rate_of(step)), step, gradient);
         const Trained found = trained_now(*executor, update);
-        // An update has about ten roundings of 6e-8 each, relative to the terms of its sums.
+        // An update has about ten roundings, each with an error of 6e-8 relative to the terms that it adds up.
         check_near(found.weight, trained.weight, 1e-6);
         check_near(found.m, trained.m, 1e-6, m);
         check_near(found.v, trained.v, 1e-6, v);
@@ -596,7 +601,7 @@ TEST_CASE("the gradients of a deep network are freed by its updates, unless they
       .values = {{"batch", 2}, {"layers", kLayers}, {"width", kWidth}, {"inputs", kWidth}, {"outputs", kWidth}},
       .optimizer = "sgd"};
   const std::int64_t freed = tests::baseline_peak(models::build_model("ffn", options));
-  CHECK(freed < 3 * kGradient);  // the peak holds one gradient, and activations of 2 rows
+  CHECK(freed < 3 * kGradient);  // at the peak, only one gradient and activations of 2 rows are in memory
   options.update.clip = 1;
   CHECK(tests::baseline_peak(models::build_model("ffn", options)) > (kLayers - 2) * kGradient);
   options.update.clip = 0;

@@ -87,7 +87,8 @@ TEST_CASE("a device is shared by what is resident, the context, libraries and th
 }
 
 TEST_CASE("the largest batch fits, and the next one is not known to") {
-  // Finds the largest batches by trying all of them.
+  // Tries all batch sizes: `as_it_is` becomes the largest whose baseline fits, and `needs` the largest whose lower
+  // bound does.
   const fit::Problem eight(ffn(8, "adam"));
   const std::int64_t budget = eight.rounded_up(256).baseline.peak;
   std::int64_t as_it_is = 0, needs = 0;
@@ -97,7 +98,7 @@ TEST_CASE("the largest batch fits, and the next one is not known to") {
     if (rounded.lower_bound <= budget) needs = batch;
   }
   const fit::LargestBatch found = largest(budget);
-  CHECK(found.as_it_is == as_it_is);  // plans of this graph are as low as its peak
+  CHECK(found.as_it_is == as_it_is);  // every batch's baseline has a plan as low as its peak
   CHECK(found.batch >= as_it_is);
   CHECK(found.batch <= needs);
   CHECK(found.refused == found.batch + 1);

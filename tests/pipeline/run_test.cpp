@@ -1,4 +1,4 @@
-// Tests the functions of the folder pipeline that lead from a graph and a budget to outputs that are compared.
+// Tests the functions of the folder pipeline. They plan a graph within a budget, execute it, and compare the outputs.
 #include "cairn/pipeline/run.h"
 
 #include <atomic>
@@ -24,8 +24,8 @@ pipeline::GraphSource small_ffn() {
 
 fit::FitOptions quick() { return {.search = {.limit = {.work = 20'000}}}; }
 
-/// Returns a graph whose second half reads the tensors of its first half in reverse order, as a backward pass does. Its
-/// nodes have no ops, so their scratch is what is given here.
+/// Returns a graph whose second half reads the tensors of its first half in reverse order, as a backward pass does. The
+/// nodes have no ops, so their scratch is the number given here.
 core::Graph hourglass() {
   core::GraphBuilder builder("hourglass");
   for (int i = 0; i < 12; ++i) {
@@ -37,7 +37,7 @@ core::Graph hourglass() {
   return builder.build();
 }
 
-/// The host's backend, but with only `bytes` bytes for arenas.
+/// A backend that works like the host's, but has only `bytes` bytes for arenas.
 class SmallHost : public pipeline::Backend {
  public:
   explicit SmallHost(std::int64_t bytes) : bytes_(bytes) {}
@@ -133,8 +133,8 @@ TEST_CASE("what memory has no room for is known before any search") {
   const auto problem = [&](const std::string& budget) { return fit::Problem(graph.prepared, budget).rounded_up(256); };
   const fit::Problem whole = problem("100%"), most = problem("200%"), none = problem("");
   REQUIRE(whole.plan_bound() < whole.baseline.peak);
-  // The memory suffices for an arena of the lower bound. It does not suffice for the baseline, and so not for budgets
-  // that are at least the baseline's peak. A lower budget, or none, may be met.
+  // Memory suffices for an arena of the lower bound, but not for the baseline. So it does not suffice for budgets of at
+  // least the baseline's peak either. A lower budget, or none, may still be met, so it is not refused.
   SmallHost small(whole.plan_bound());
   CHECK_THROWS_AS(pipeline::require_memory(small, graph.prepared, whole), core::MemoryError);
   CHECK_THROWS_AS(pipeline::require_memory(small, graph.prepared, most), core::MemoryError);
@@ -142,7 +142,8 @@ TEST_CASE("what memory has no room for is known before any search") {
   CHECK(small.residents() > 0);
   CHECK_NOTHROW(pipeline::require_memory(small, graph.prepared, problem(std::to_string(whole.plan_bound()))));
   CHECK(pipeline::SideBySide(small, graph, 256, 0, {}).why_no_baseline() == "the arena does not fit");
-  // Memory for the baseline's arena is enough for every budget.
+  // If memory suffices for the baseline's arena, it suffices for every budget, because a run never needs a larger
+  // arena.
   SmallHost larger(whole.baseline.peak);
   CHECK_NOTHROW(pipeline::require_memory(larger, graph.prepared, most));
   SmallHost tiny(whole.plan_bound() - 1);
@@ -257,7 +258,7 @@ TEST_CASE("baseline and schedule are executed by turns, after one execution each
   const auto backend = pipeline::open_backend("host");
   const auto graph = pipeline::prepare(*backend, small_ffn());
   const auto decision = fit::decide_on_baseline(graph.prepared, {.alignment = 256});
-  std::string order;  // B: an execution of the baseline begins; S: one of the schedule
+  std::string order;  // one letter for each execution that begins: B for the baseline, S for the schedule
   const auto progress = [&](const pipeline::RunProgress& at) {
     if (at.step == 0 && (order.empty() || order.back() != (at.baseline ? 'B' : 'S'))) order += at.baseline ? 'B' : 'S';
     CHECK(at.steps == graph.prepared.node_count());
@@ -275,7 +276,8 @@ TEST_CASE("baseline and schedule are executed by turns, after one execution each
   }
   CHECK(report::timing_text(result) == "median of 3 executions each, alternating, after one to warm up");
 
-  // Without `repeats`, there are at least three executions, but only the necessary one if time is over.
+  // Without `repeats`, there are at least three executions. If the time limit has passed, there is only the one that is
+  // necessary.
   CHECK(pipeline::run(*backend, graph, decision).baseline_run->timings.size() >= 3);
   const auto late = pipeline::run(*backend, graph, decision, {.limit = {.seconds = -1}});
   CHECK(late.baseline_run->timings.size() == 1);
@@ -287,7 +289,7 @@ TEST_CASE("a baseline that was begun before the schedule was known is not execut
   const auto backend = pipeline::open_backend("host");
   const auto graph = pipeline::prepare(*backend, small_ffn());
   const auto decision = fit::decide_on_baseline(graph.prepared, {.alignment = 256});
-  std::int64_t begun = 0;  // executions of the baseline
+  std::int64_t begun = 0;  // number of executions of the baseline that have begun
   const auto progress = [&](const pipeline::RunProgress& at) { begun += at.baseline && at.step == 1 ? 1 : 0; };
   pipeline::SideBySide both(*backend, graph, 256, 0, {.repeats = 2, .progress = progress});
   CHECK(both.warm_up(1e9) > 0);
@@ -297,8 +299,8 @@ TEST_CASE("a baseline that was begun before the schedule was known is not execut
   CHECK(result.warmed_up);
   CHECK(result.comparison.identical());
 
-  // A warm-up that ends after its first step still estimates how long an execution takes. Afterwards, the baseline is
-  // executed as if there had been no warm-up.
+  // A warm-up that is cut off after its first step still returns an estimate of how long an execution takes. The
+  // baseline is then executed as if there had been no warm-up.
   begun = 0;
   pipeline::SideBySide cut(*backend, graph, 256, 0, {.repeats = 2, .progress = progress});
   CHECK(cut.warm_up(-1) > 0);

@@ -37,7 +37,8 @@ TEST_CASE("the cache of schedules returns the lowest plan that was kept") {
     if (graph.node_count() == 0) return;
     const std::int64_t alignment = random.chance(50) ? 1 : 16;
     const fit::Task task = task_of(graph, alignment);
-    // Graphs of different seeds can be equal, so each seed has a folder of its own.
+    // Different seeds can give the same graph, which would share its entries. So each seed has a cache folder of its
+    // own.
     const ScheduleCache cache(folder / std::to_string(random.below(1'000'000'000)));
     CHECK(!cache.find(task, kAny));
     std::optional<std::int64_t> lowest;

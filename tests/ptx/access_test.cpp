@@ -1,4 +1,4 @@
-// Compares each kind of access to memory, and each exchange between the threads of a warp or a block, with its meaning.
+// Compares the results of memory accesses, and of exchanges between the threads of a warp or a block, with C++ code.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -12,10 +12,10 @@
 namespace cairn::tests::ptx::access_test {
 namespace {
 
-/// A way to the 16 bytes that each thread has.
+/// A way to access the 16 bytes that each thread owns.
 struct Way {
-  std::string name, address;  ///< name: modifier of the accesses; address: register with the address
-  std::string before;         ///< text that computes the address
+  std::string name, address;  ///< name: modifier of the accesses; address: register that holds the address
+  std::string before;         ///< PTX text that computes the address, if it is not computed yet
 };
 const std::vector<Way> kWays{
     {".global", "%x16"},
@@ -44,23 +44,23 @@ T element(const Bytes& bytes, std::size_t number) {
   return value;
 }
 
-/// Returns the modifier of an access to several elements, with the dots around it.
+/// Returns the part of an opcode that states the number of elements, with dots around it: ".v4." for 4, and "." for 1.
 std::string vector_of(std::size_t count) { return count == 1 ? "." : ".v" + std::to_string(count) + "."; }
 
-/// Returns the names of registers as an operand, such as "{%w4, %w5}"; without braces if there is only one.
+/// Returns the registers as one operand, such as "{%w4, %w5}". For a single register, the operand has no braces.
 std::string listed(const std::vector<std::string>& registers) {
   std::string text;
   for (const std::string& name : registers) text += (text.empty() ? "" : ", ") + name;
   return registers.size() == 1 ? text : "{" + text + "}";
 }
 
-/// Returns random values for 128 threads.
+/// Returns random values for 128 threads, which are a part of edge_values().
 const Triples& some_values() {
   static const Triples values(edge_values().end() - 128, edge_values().end());
   return values;
 }
 
-/// Returns all pairs of numbers at the edges of whole numbers, and random values.
+/// Returns all pairs of numbers from a list around the limits of the integer types, and some random values.
 const Triples& some_pairs() {
   static const Triples values = [] {
     const U64 edges[] = {
@@ -75,8 +75,8 @@ const Triples& some_pairs() {
   return values;
 }
 
-/// Checks loads and stores of `count` elements of type T along one way. `load` and `store` are the parts of the opcodes
-/// before the way's name.
+/// Checks loads and stores of `count` elements of type T by one way of addressing. `load` and `store` are the parts of
+/// the opcodes before the modifier of the way, such as "ld.volatile".
 template <class T>
 void check_access(const Way& way, const std::string& load, const std::string& store, const std::string& type,
                   std::size_t count) {
@@ -95,7 +95,9 @@ void check_access(const Way& way, const std::string& load, const std::string& st
   };
   using Narrow = std::conditional_t<sizeof(T) == 1, U16, T>;
   loads(Narrow{});
-  if (type.front() != 'f' && sizeof(T) < 8) loads(U64{});  // the number is extended to the register's width
+  if (type.front() != 'f' && sizeof(T) < 8)
+    // A register can be wider than the element, which is then extended.
+    loads(U64{});
   std::vector<std::string> values;
   for (std::size_t k = 0; k < count; ++k) values.push_back(register_of(letter<Narrow>(), static_cast<int>(k % 3)));
   for (const std::size_t half : {0, 1}) {
@@ -129,7 +131,8 @@ void each_type(const Body& body) {
   body(U64{}, "f64");
 }
 
-/// Checks what an atomic returns and what it leaves in memory, in each space. Its operands are b and c.
+/// Checks the result of an atomic operation and the memory after it, in each space. The operands are b and c of a
+/// thread.
 template <class T, class F>
 void check_atomic(const std::string& operation, const std::string& type, const F& f) {
   const auto own = [](int number) { return register_of(letter<T>(), number); };
@@ -151,8 +154,8 @@ void check_atomic(const std::string& operation, const std::string& type, const F
   }
 }
 
-/// Returns values whose predicates (c is not 0) are all false, all true, true in one lane, and random, in different
-/// warps and in all pairs of warps.
+/// Returns values for blocks of two warps. In a warp, the predicates (c is not 0) are all false, all true, true in one
+/// lane, or random. All pairs of these four kinds occur.
 Triples votes() {
   Triples values;
   for (int block = 0; block < 16; ++block) {
@@ -185,7 +188,7 @@ TEST_CASE("PTX: loads and stores", "[opcodes]") {
 }
 
 TEST_CASE("PTX: loads of parameters", "[opcodes]") {
-  // The parameters p1 and p2 are 16 bytes.
+  // The two parameters p1 and p2 together form 16 bytes of memory.
   Memory memory;
   const U64 low = 0xfedcba9876543280, high = 0x8091a2b3c4d5e6f7;
   each_type([&](auto zero, const std::string& type) {
@@ -228,7 +231,7 @@ TEST_CASE("PTX: atomics", "[opcodes]") {
   of_type(U32{}, "32");
   of_type(U64{}, "64");
   check_atomic<U32>("add", "s32", [](U32 a, U32 b, U32) { return a + b; });
-  // The counters go from 0 to b and start again.
+  // The operation inc counts from 0 to b and starts again at 0. The operation dec counts down from b in the same way.
   check_atomic<U32>("inc", "u32", [](U32 a, U32 b, U32) { return a < b ? a + 1 : 0; });
   check_atomic<U32>("dec", "u32", [](U32 a, U32 b, U32) { return a > 0 && a <= b ? a - 1 : b; });
   check_atomic<float>("add", "f32", [](float a, float b, float) { return a + b; });
@@ -239,7 +242,7 @@ TEST_CASE("PTX: shuffles", "[opcodes]") {
   const Triples& values = some_values();
   for (const std::string kind : {"up", "down", "bfly", "idx"}) {
     for (const int width : {1, 2, 4, 8, 16, 32}) {
-      // Returns the lane that lane `own` reads, or -1 if this lane is outside of its segment.
+      // Returns the lane whose value lane `own` reads, or -1 if that lane is outside of the segment of lane `own`.
       const auto source = [=](int own, int by) {
         const int begin = own / width * width, end = begin + width;
         if (kind == "up") return own - by >= begin ? own - by : -1;
@@ -272,13 +275,13 @@ TEST_CASE("PTX: votes", "[opcodes]") {
     return lanes;
   };
   const auto of_votes = [&](std::size_t i) { return ballot(i, [](Triple v) { return v.c != 0; }); };
-  // In some cases, only the lanes take part whose number a is odd.
+  // With this text before it, a vote is executed only by the lanes whose number a is odd.
   const std::string odd =
       "and.b32 %w4, %w0, 1;\nsetp.ne.u32 %p4, %w4, 0;\nvote.sync.ballot.b32 %w5, %p4, -1;\nmov.u32 %w3, 0;\n"
       "mov.pred %p3, 0;\n@%p4 ";
   const auto odd_lanes = [&](std::size_t i) { return ballot(i, [](Triple v) { return v.a % 2 != 0; }); };
   const auto is_odd = [&](std::size_t i) { return values[i].a % 2 != 0; };
-  // The instruction's modifiers have two orders.
+  // The instruction's modifiers can be written in two orders.
   for (const std::string opcode : {"vote.sync.ballot.b32", "vote.ballot.sync.b32"}) {
     check_threads(values, opcode + " %w3, %p2, -1;", 'w', of_votes);
     check_threads(values, opcode + " %w3, !%p2, -1;", 'w', [&](std::size_t i) { return 0xffffffff ^ of_votes(i); });

@@ -1,5 +1,5 @@
-// Tests that the interpreter reports faults of kernels whatever the order of execution, and reports nothing for correct
-// kernels.
+// Tests that the interpreter reports a fault of a kernel in whatever order its threads run, and that it reports nothing
+// for correct kernels.
 #include <cstdint>
 #include <functional>
 #include <regex>
@@ -14,9 +14,9 @@
 namespace cairn::tests::ptx::faults_test {
 namespace {
 
-/// Runs the kernel with 20 seeds, which give different orders of execution. Returns the number of runs that end with a
-/// fault. Checks that the message of every fault contains a match of the regular expression `words`, which is empty if
-/// no fault is expected.
+/// Runs the kernel with 20 seeds, each of which gives another order of execution. Returns the number of runs that end
+/// with a fault. Checks that every fault's message contains a match of the regular expression `words`. If no fault is
+/// expected, `words` is empty.
 int faults(Kernel& kernel, const std::function<std::vector<std::uint64_t>(Memory&)>& params, Extent grid, Extent block,
            const std::string& words) {
   int found = 0;
@@ -37,14 +37,14 @@ int faults(Kernel& kernel, const std::function<std::vector<std::uint64_t>(Memory
 
 std::vector<std::uint64_t> nothing(Memory&) { return {}; }
 std::vector<std::uint64_t> hundred(Memory& memory) { return {address(memory.numbers(100))}; }
-/// Returns the address of a number that is followed by a flag, which is 0.
+/// Makes memory for a number followed by a flag. The flag is 0. Returns the address of the number.
 std::vector<std::uint64_t> flagged(Memory& memory) {
   std::uint64_t* const numbers = memory.numbers(2);
   numbers[1] = 0;
   return {address(numbers)};
 }
 
-/// Returns the text with each name replaced by its part. The text must contain each name once.
+/// Returns the text with each name replaced by its part. Each name must occur in the text exactly once.
 std::string with(std::string text, const std::vector<std::pair<std::string, std::string>>& parts) {
   for (const auto& [name, part] : parts) text.replace(text.find(name), name.size(), part);
   return text;
@@ -56,7 +56,8 @@ mov.u32 %w0, %tid.x;
 mul.wide.u32 %x1, %w0, 8;
 add.s64 %x2, %x0, %x1;
 )";
-/// The message if a thread reads what another writes and does not wait for it: which of both comes first is left open.
+/// The messages if a thread reads what another thread writes without waiting for it. The message depends on whether the
+/// read or the write happens first.
 const std::string kRaceOrUnwritten = "a race|shared memory, which was never written";
 const std::string kShared = ".shared .align 8 .b8 room[1024];\n";
 const std::string kOwnShared = R"(
@@ -87,13 +88,15 @@ TEST_CASE("PTX: a report names the kernel, the lines, the block and the thread")
   const std::string text =
       "mov.u32 %w4, %ctaid.x;\nmad.lo.s32 %w5, %w4, 60, %w0;\nmul.wide.u32 %x3, %w5, 8;\n"
       "add.s64 %x4, %x0, %x3;\n.loc 1 30 5\nst.global.u64 [%x4], %x3;\n.loc 1 31 5\n";
-  // The text has 10 lines before kOwnSlot, which has 5, and 5 before the store.
+  // The store is in line 21: 10 lines come before kOwnSlot, kOwnSlot has 5 lines, and 5 more lines come before the
+  // store.
   Kernel beyond(1, kOwnSlot + text, file);
   CHECK(faults(beyond, hundred, {2}, {40}, "") == 0);
   CHECK(faults(beyond, hundred, {2}, {60},
                "^test, PTX line 21, own.cu:30: block 1, thread 40 accesses 8 bytes at 0x[0-9a-f]+, 0 bytes behind an "
                "allocation of 800") == 20);
-  // The compiler has inlined a function of lanes.h into two functions of machine.cuh, and these into own.cu.
+  // In this text, the compiler has inlined a function of lanes.h into two functions of machine.cuh, and both of them
+  // into own.cu.
   Kernel inlined(
       1,
       kOwnSlot +
@@ -124,7 +127,7 @@ TEST_CASE("PTX: opcodes with modifiers that are not implemented are refused") {
     }
     return false;
   };
-  // Each pair has an instruction that is implemented, and one with another modifier.
+  // In each pair, the first instruction is implemented. The second has a modifier that is not implemented.
   const std::pair<std::string, std::string> pairs[] = {
       {"fence.acq_rel.gpu;", "fence.proxy.alias;"},
       {"fence.sc.cta;", "fence.acq_rel.cluster;"},
@@ -189,9 +192,10 @@ ld.shared.u64 %x4, [%w5];
   Kernel racing(0, write + read_next, kShared);
   CHECK(faults(racing, nothing, {2}, {128}, kRaceOrUnwritten) == 20);
   Kernel twice(0, write + "bar.sync 0;" + read_next + "st.shared.u64 [%w3], %x3;", kShared);
-  CHECK(faults(twice, nothing, {1}, {128}, "a race") == 20);  // no barrier between the read and the second write
-  // Lanes 0 to 15 wait for each other, but lane 16 does not wait. Then lane 15 reads what lane 16 writes, which is a
-  // race.
+  // There is no barrier between a thread's read and the next write to the same word, which is a race.
+  CHECK(faults(twice, nothing, {1}, {128}, "a race") == 20);
+  // Lanes 0 to 15 wait for each other, but lane 16 does not take part. Then lane 15 reads the word that lane 16 writes,
+  // which is a race.
   Kernel in_part(0, write + R"(
 setp.ge.s32 %p1, %w0, 16;
 @%p1 bra $END;
@@ -203,7 +207,7 @@ $END:
 )",
                  kShared);
   CHECK(faults(in_part, nothing, {1}, {32}, kRaceOrUnwritten) == 20);
-  // The last lane of a warp reads what the next warp writes.
+  // A barrier of the warp is not enough, because the last lane of a warp reads what the next warp writes.
   Kernel in_a_warp(0, write + "bar.warp.sync -1;" + read_next, kShared);
   CHECK(faults(in_a_warp, nothing, {1}, {128}, kRaceOrUnwritten) == 20);
   const std::string same_place = "mov.u32 %w6, room;\nmov.u64 %x5, 1;\n";
@@ -224,7 +228,7 @@ TEST_CASE("PTX: races between blocks are faults, unless a fence and an atomic or
   CHECK(faults(racing, hundred, {2}, {1}, "a race") == 20);
   Kernel adding(1, own_block + "red.global.add.u32 [%x0], 1;");
   CHECK(faults(adding, hundred, {8}, {32}, "") == 0);
-  // The block that increments the counter last reads what all blocks have written.
+  // The block that increments the counter last reads what all other blocks have written.
   const std::string write =
       own_block + "mul.wide.u32 %x1, %w0, 8;\nadd.s64 %x2, %x0, %x1;\nst.global.u64 [%x2+8], %x1;\n";
   const std::string count = R"(
@@ -242,10 +246,11 @@ $END:
   CHECK(faults(fenced, hundred, {4}, {1}, "") == 0);
   Kernel unfenced(1, write + count);
   CHECK(faults(unfenced, hundred, {4}, {1}, "a race") == 20);
-  // The reader needs a fence as well.
+  // The reading block needs a fence, too. Without it, there is a race.
   Kernel unread(1, write + "membar.gl;" + with(count, {{"membar.gl;", ""}}));
   CHECK(faults(unread, hundred, {4}, {1}, "a race") == 20);
-  // A fence by one thread does not publish what other threads of its block wrote, unless they have met at a barrier.
+  // A fence by one thread does not publish what other threads of its block wrote, unless a barrier comes between their
+  // writes and the fence.
   const std::string by_all = own_block + R"(
 mov.u32 %w2, %ntid.x;
 mad.lo.s32 %w3, %w0, %w2, %w9;
@@ -269,11 +274,12 @@ $END:
   Kernel met(1, with(by_all, {{"BARRIER", "bar.sync 0;"}}));
   CHECK(faults(met, hundred, {2}, {40}, "") == 0);
   Kernel apart(1, with(by_all, {{"BARRIER", ""}}));
-  CHECK(faults(apart, hundred, {2}, {40}, "a race") >= 19);  // once in a while, nothing was written yet
+  // There are 19 runs at least: in a rare run, the reading block is so early that nothing was written yet.
+  CHECK(faults(apart, hundred, {2}, {40}, "a race") >= 19);
 }
 
 TEST_CASE("PTX: fences and atomics of a block's scope order threads of the block only") {
-  // Thread 0 of a block writes a number and then a flag; another thread waits for the flag and reads the number.
+  // Thread 0 of a block writes a number and then a flag. Another thread waits for the flag and then reads the number.
   const std::string text = R"(
 ld.param.u64 %x0, [p0];
 mov.u32 %w0, INDEX;
@@ -303,11 +309,11 @@ $END:
   };
   CHECK(faults_of(kernel(thread, narrow + narrow_flag, narrow_seen, narrow), {1}, {40}, "") == 0);
   CHECK(faults_of(kernel(block, wide + flag, seen, wide), {3}, {1}, "") == 0);
-  // One after the other, the writer's fence, the reader's fence, and the flag have too narrow a scope.
+  // In these three cases, the scope is too narrow: that of the writer's fence, of the reader's fence, or of the flag.
   CHECK(faults_of(kernel(block, narrow + flag, seen, wide), {3}, {1}, "a race") == 20);
   CHECK(faults_of(kernel(block, wide + flag, seen, narrow), {3}, {1}, "a race") == 20);
   CHECK(faults_of(kernel(block, wide + narrow_flag, narrow_seen, wide), {3}, {1}, "a race") == 20);
-  // A fence of the block's scope does not undo an earlier fence of the device's scope.
+  // An additional fence of the block's scope does not weaken a fence of the device's scope.
   CHECK(faults_of(kernel(block, wide + narrow + flag, seen, narrow + wide), {3}, {1}, "") == 0);
   const std::string release = "st.release.gpu.global.u32 [%x0+8], 1;", narrow_release = with(release, {{"gpu", "cta"}});
   const std::string acquire = "ld.acquire.gpu.global.u32 %w1, [%x0+8];";
@@ -316,7 +322,8 @@ $END:
 }
 
 TEST_CASE("PTX: what a thread acquires counts for others once they have waited for it") {
-  // Block 0 writes a number and a flag. Thread 0 of block 1 acquires it, and thread 33 reads the number.
+  // Block 0 writes a number and then a flag. Thread 0 of block 1 waits for the flag, i.e. acquires the number. Then
+  // another thread of block 1, or thread 0 itself, reads the number.
   const std::string text = R"(
 ld.param.u64 %x0, [p0];
 mov.u32 %w0, %ctaid.x;
@@ -350,13 +357,13 @@ $END:
   };
   CHECK(faults_with("", "0", "") == 0);
   CHECK(faults_with("bar.sync 0;", "33", "") == 0);
-  CHECK(faults_with("", "33", "a race") >= 18);  // rarely, the reader comes first of all
+  CHECK(faults_with("", "33", "a race") >= 18);  // in rare runs, the read happens before everything else
   CHECK(faults_with("bar.warp.sync -1;", "7", "") == 0);
-  CHECK(faults_with("bar.warp.sync -1;", "33", "a race") >= 18);  // thread 33 is in another warp
+  CHECK(faults_with("bar.warp.sync -1;", "33", "a race") >= 18);  // thread 33 is in another warp than thread 0
 }
 
 TEST_CASE("PTX: wrong strides, bounds and counts of threads are faults") {
-  // Each thread writes two numbers to its own slots; the slots overlap if they are too close.
+  // Each thread writes two numbers to its slot of `stride` bytes. If the stride is too small, the slots overlap.
   const auto two = [](const std::string& stride) {
     return "ld.param.u64 %x0, [p0];\nmov.u32 %w0, %tid.x;\nmul.wide.u32 %x1, %w0, " + stride +
            ";\nadd.s64 %x2, %x0, %x1;\nst.global.u64 [%x2], %x1;\nst.global.u64 [%x2+8], %x1;";
@@ -365,7 +372,7 @@ TEST_CASE("PTX: wrong strides, bounds and counts of threads are faults") {
   CHECK(faults(apart, hundred, {1}, {50}, "") == 0);
   Kernel overlapping(1, two("8"));
   CHECK(faults(overlapping, hundred, {1}, {50}, "a race") == 20);
-  // Each thread writes its word; then each adds up the first `count` words.
+  // Each thread writes its own word. After a barrier, each thread adds up the first `count` words.
   const auto sum = [](const std::string& count) {
     return kOwnShared + "st.shared.u64 [%w3], %x3;\nbar.sync 0;\nmov.u32 %w6, 0;\nmov.u32 %w7, room;\n$NEXT:\n" +
            "ld.shared.u64 %x4, [%w7];\nadd.s32 %w7, %w7, 8;\nadd.s32 %w6, %w6, 1;\nsetp.lt.s32 %p0, %w6, " + count +
@@ -375,7 +382,7 @@ TEST_CASE("PTX: wrong strides, bounds and counts of threads are faults") {
   CHECK(faults(all, nothing, {1}, {64}, "") == 0);
   Kernel one_more(0, sum("65"), kShared);
   CHECK(faults(one_more, nothing, {1}, {64}, "which was never written") == 20);
-  // Half of the block meets at a barrier.
+  // The threads with numbers below 32, which are half of the block, wait at a barrier for `threads` threads.
   const auto half = [](const std::string& threads) {
     return "mov.u32 %w0, %tid.x;\nsetp.ge.s32 %p0, %w0, 32;\n@%p0 bra $END;\nbar.sync 1, " + threads + ";\n$END:";
   };
@@ -384,7 +391,8 @@ TEST_CASE("PTX: wrong strides, bounds and counts of threads are faults") {
   Kernel too_many(0, half("64"));
   CHECK(faults(too_many, nothing, {1}, {64}, "wait for others that never come") == 20);
   Kernel counts(0, "mov.u32 %w6, room;\natom.shared.add.u32 %w8, [%w6], 1;", kShared);
-  CHECK(faults(counts, nothing, {1}, {64}, "which was never written") == 20);  // the counter was not set to zero
+  // No thread has set the counter to zero before the first increment.
+  CHECK(faults(counts, nothing, {1}, {64}, "which was never written") == 20);
 }
 
 TEST_CASE("PTX: barriers and exchanges that not all come to are faults") {
@@ -446,7 +454,8 @@ st.global.u32 [%x2+24], %w8;
       REQUIRE(own[0] == (lane == 0 ? t : t - 1));
       REQUIRE(own[1] == (lane < 30 ? t + 2 : t));
       REQUIRE(own[2] == first + (lane ^ 5));
-      REQUIRE(own[3] == first + lane / 8 * 8 + 7);  // the instruction divides warps into segments of eight lanes
+      // The lanes form segments (0 to 7, 8 to 15, ...), and each lane reads the last lane of its segment.
+      REQUIRE(own[3] == first + lane / 8 * 8 + 7);
       REQUIRE(own[4] == 0xaaaaaaaa);
       REQUIRE(own[5] == 32);
       REQUIRE(own[6] == ((lane == 0 ? 0 : 1) | 2 | 8));
@@ -455,7 +464,8 @@ st.global.u32 [%x2+24], %w8;
 }
 
 TEST_CASE("PTX: threads of a warp that wait for each other, and blocks that wait for blocks, go on") {
-  // Every lane takes a lock. The lane that holds the lock is further ahead in the code than the lanes that spin.
+  // Every lane takes the same lock. The lane that holds it is further ahead in the code than the lanes that spin for
+  // it.
   Kernel lock(1, R"(
 ld.param.u64 %x0, [p0];
 $AGAIN:
@@ -468,7 +478,7 @@ st.volatile.global.u32 [%x0+8], %w1;
 membar.gl;
 atom.global.exch.b32 %w2, [%x0], 0;
 )");
-  // Each block waits for the block before it, as in a prefix sum with look-back.
+  // Each block waits for the previous block, as in a prefix sum with look-back.
   Kernel chain(1, R"(
 ld.param.u64 %x0, [p0];
 mov.u32 %w0, %ctaid.x;
@@ -499,7 +509,8 @@ TEST_CASE("PTX: counts of sectors, bank conflicts, divergence and atomics") {
   const auto count = [&](const std::string& body, std::uint32_t threads = 32) {
     return Kernel(1, body, ".shared .align 16 .b8 room[16384];\n").run(memory, {address(numbers)}, {1}, {threads});
   };
-  const auto beside = static_cast<std::uint64_t>(address(numbers) % 32 != 0);  // 1 if the numbers begin within a sector
+  // `beside` is 1 if the numbers do not begin at the start of a sector.
+  const auto beside = static_cast<std::uint64_t>(address(numbers) % 32 != 0);
   CHECK(count(kOwnSlot + "ld.global.u64 %x3, [%x2];").global_sectors == 8 + beside);
   CHECK(count(kOwnSlot + "mul.wide.u32 %x1, %w0, 128;\nadd.s64 %x2, %x0, %x1;\nld.global.u64 %x3, [%x2];")
             .global_sectors == 32);
@@ -518,7 +529,8 @@ TEST_CASE("PTX: counts of sectors, bank conflicts, divergence and atomics") {
   const Counts atomics = count(kOwnSlot + "red.global.add.u32 [%x0], 1;");
   CHECK(atomics.atomic_lanes == 32);
   CHECK(atomics.atomic_same_address == 31);
-  // Each lane has 16 bytes, in four words. The GPU stores 32 lanes' words of 4 bytes in four sectors.
+  // Each lane has an array in local memory. The GPU interleaves the lanes: it stores the 4-byte words at one local
+  // address of all 32 lanes one after another, in four sectors.
   const std::string own = ".local .align 16 .b8 own[32];\nmov.u64 %x5, own;\nmov.u32 %w0, %tid.x;\n";
   const Counts local = count(own + "st.local.u32 [%x5], %w0;\nld.local.u32 %w1, [%x5];");
   CHECK(local.local_requests == 2);
@@ -527,10 +539,11 @@ TEST_CASE("PTX: counts of sectors, bank conflicts, divergence and atomics") {
   CHECK(count(own + "st.local.v2.u64 [%x5+16], {%x5, %x5};").local_sectors == 16);
   CHECK(count(own + "cvta.local.u64 %x6, %x5;\nst.u16 [%x6], %w0;", 9).local_sectors == 2);
   const std::string apart = "and.b32 %w1, %w0, 4;\ncvt.u64.u32 %x6, %w1;\nadd.s64 %x5, %x5, %x6;\n";
-  CHECK(count(own + apart + "st.local.u32 [%x5], %w0;").local_sectors == 8);  // in each sector, two words
+  // Each of the eight sectors has words of two local addresses.
+  CHECK(count(own + apart + "st.local.u32 [%x5], %w0;").local_sectors == 8);
   const Counts barriers = count("bar.sync 0;\nbar.warp.sync -1;", 64);
   CHECK(barriers.warp_instructions[static_cast<std::size_t>(Class::barrier)] == 4);
-  CHECK(barriers.warps() == 6);  // the exit at the end of each warp, too
+  CHECK(barriers.warps() == 6);  // the sum includes the exit at the end of each warp
   CHECK(count("mov.u32 %w0, %tid.x;", 70).warp_instructions[static_cast<std::size_t>(Class::move)] == 3);
 }
 

@@ -10,14 +10,13 @@
 #include "cairn/tests/ptx/machine/warp.h"
 #include "cairn/tests/ptx/text/module.h"
 
-/// Kernels that tests give as text, and memory for these kernels.
+/// These classes hold kernels that tests give as PTX text, and memory for the kernels.
 namespace cairn::tests::ptx {
 
-/// Memory of the simulated GPU that a test fills and reads.
+/// The memory of the simulated GPU, which a test fills and reads.
 class Memory {
  public:
-  /// Allocates `count` numbers. If `written` is false, it is a fault if a kernel reads a number before it has written
-  /// it.
+  /// Allocates `count` numbers. If `written` is false, a kernel that reads a number before writing it commits a fault.
   std::uint64_t* numbers(std::size_t count, bool written = true) {
     blocks_.push_back(std::make_unique<std::uint64_t[]>(count));
     std::uint64_t* const block = blocks_.back().get();
@@ -32,8 +31,8 @@ class Memory {
   std::vector<std::unique_ptr<std::uint64_t[]>> blocks_;
 };
 
-/// A kernel with `params` parameters p0, p1, ... of 64 bits. Its registers are %p<8> (predicates), %h<8> (16 bits),
-/// %w<16> (32 bits) and %x<24> (64 bits).
+/// A kernel with `params` parameters p0, p1, ... of 64 bits each. The registers of the kernel are %p<8> (predicates),
+/// %h<8> (16 bits), %w<16> (32 bits) and %x<24> (64 bits).
 class Kernel {
  public:
   Kernel(int params, const std::string& body, const std::string& variables = "") {

@@ -1,4 +1,4 @@
-// Compares each opcode that computes a result from its operands with an expression in C++.
+// Compares the result of each opcode that computes one from its operands with an expression in C++.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -14,7 +14,7 @@
 namespace cairn::tests::ptx::opcode_test {
 namespace {
 
-/// Calls body(T{}, name) for each type of whole numbers with at least 16 bits.
+/// Calls body(T{}, name) for each integer type T of at least 16 bits. `name` is its name in PTX.
 template <class Body>
 void each_whole(const Body& body) {
   body(U16{}, "u16");
@@ -42,27 +42,27 @@ void each_real(const Body& body) {
   body(double{}, "f64");
 }
 
-/// The type of 128 bits with the sign of T, in which sums and products are exact.
+/// The 128-bit type that is signed if T is signed. Sums and products of T are exact in it.
 template <class T>
 using Exact = std::conditional_t<std::is_signed_v<T>, __int128, unsigned __int128>;
-/// The type with the sign of T and twice its bits.
+/// The type that is signed if T is signed, and twice as wide as T.
 template <class T>
 using Twice = std::conditional_t<sizeof(T) == 2, std::conditional_t<std::is_signed_v<T>, S32, U32>,
                                  std::conditional_t<std::is_signed_v<T>, S64, U64>>;
 template <class T>
 constexpr int kBits = 8 * sizeof(T);
 
-/// Returns 0 with the value's sign in place of a subnormal number.
+/// Returns x, but replaces a subnormal number by a zero with the same sign.
 float near(float x) { return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0F, x) : x; }
 
-/// The ways of rounding that the modifiers of cvt name.
+/// A way of rounding, by the name of its modifier of cvt and by its number in <cfenv>.
 struct Way {
   std::string name;
   int mode;
 };
 const std::array<Way, 4> kWays{{{"rn", FE_TONEAREST}, {"rz", FE_TOWARDZERO}, {"rm", FE_DOWNWARD}, {"rp", FE_UPWARD}}};
 
-/// Calls f() while the processor rounds in the given way.
+/// Calls f() while the processor rounds in the given way. Returns the result of f().
 template <class F>
 auto rounding(int mode, const F& f) {
   std::fesetround(mode);
@@ -81,8 +81,8 @@ A whole(int mode, A value) {
   return rounding(mode, [&] { return static_cast<A>(std::nearbyint(operand)); });
 }
 
-/// Returns the number of type R that is nearest to a whole number. For NaN, returns 0, or a number with only the
-/// highest bit set if one of the types has 64 bits.
+/// Returns the number of type R that is nearest to `value`, which is a whole number. For NaN, returns 0, or a number of
+/// which only the highest bit is set if one of the two types has 64 bits.
 template <class R, class A>
 R clamped(A value) {
   if (std::isnan(value)) return kBits<A> == 64 || kBits<R> == 64 ? static_cast<R>(U64{1} << (kBits<R> - 1)) : R{0};
@@ -91,10 +91,10 @@ R clamped(A value) {
   return static_cast<R>(std::clamp<__int128>(exact, std::numeric_limits<R>::min(), std::numeric_limits<R>::max()));
 }
 
-/// Returns the bf16 that is nearest to the value. Of two that are equally near, it is the one whose last bit is 0.
+/// Returns the bf16 that is nearest to the value. If two are equally near, returns the one whose last bit is 0.
 U16 nearest_bf16(float value) {
   if (std::isnan(value)) return 0x7fff;
-  // The number after the largest finite one counts as 2^128, although its bits are those of infinity.
+  // Infinity counts as 2^128 here, which is the number that would follow the largest finite bf16.
   const auto number = [](U16 bits) {
     const double size = (bits & 0x7fff) == 0x7f80 ? std::ldexp(1.0, 128) : value_of<float>(U64{bits & 0x7fffU} << 16);
     return bits >= 0x8000 ? -size : size;
@@ -105,10 +105,10 @@ U16 nearest_bf16(float value) {
   return below < above || (below == above && low % 2 == 0) ? low : high;
 }
 
-/// Returns whether the bit of a number is 1.
+/// Returns whether the bit at `place` is 1. Bit 0 is the lowest bit.
 bool bit(U64 number, int place) { return (number >> place & 1) != 0; }
 
-/// Compares what all types of whole numbers have.
+/// Checks the opcodes that exist for all integer types.
 template <class T>
 void check_whole(const std::string& type) {
   using E = Exact<T>;
@@ -146,10 +146,10 @@ void check_whole(const std::string& type) {
   }
 }
 
-/// Compares what finds or takes bits, for types with 32 or 64 bits.
+/// Checks the opcodes that find, extract or insert bits, for types with 32 or 64 bits.
 template <class T>
 void check_fields(const std::string& type) {
-  const auto find = [](T a) {  // the highest bit that differs from the sign
+  const auto find = [](T a) {  // finds the highest bit that differs from the sign bit
     int place = kBits<T> - 1;
     while (place >= 0 && bit(a, place) == (a < 0)) --place;
     return place;
@@ -179,7 +179,7 @@ TEST_CASE("PTX: whole numbers", "[opcodes]") {
   check("min.u16x2", of_halves([](U16 a, U16 b) { return std::min(a, b); }));
   check("max.u16x2", of_halves([](U16 a, U16 b) { return std::max(a, b); }));
   check("add.s32 %w3, %w0, -7;", [](U32 a) { return a - 7; });
-  // Sums of two and three words.
+  // These chains of instructions add numbers that consist of two or three words.
   for (const std::string type : {"u32", "s32", "u64", "s64"}) {
     const std::string x = type.ends_with("64") ? "%x" : "%w";
     const std::string first = "add.cc." + type + " " + x + "4, " + x + "0, " + x + "1;\n";
@@ -324,7 +324,7 @@ TEST_CASE("PTX: arithmetic on real numbers", "[opcodes]") {
     two("mul" + nearest, [](auto a, auto b) { return a * b; });
   }
   two("div.rn", [](auto a, auto b) { return a / b; });
-  // The smaller of 0 and -0 is -0. If one operand is NaN, the result is the other one.
+  // min and max treat -0 as less than 0. If one operand is NaN, they return the other operand.
   two("min", [](auto a, auto b) { return std::isnan(a) || b < a || (a == b && std::signbit(b)) ? b : a; });
   two("max", [](auto a, auto b) { return std::isnan(a) || b > a || (a == b && std::signbit(a)) ? b : a; });
   one("abs", [](auto a) { return std::signbit(a) ? -a : a; });
@@ -337,7 +337,7 @@ TEST_CASE("PTX: arithmetic on real numbers", "[opcodes]") {
   check("fma.rn.f32", [](float a, float b, float c) { return std::fma(a, b, c); });
   check("fma.rn.ftz.f32", [](float a, float b, float c) { return near(std::fma(near(a), near(b), near(c))); });
   check("fma.rn.f64", [](double a, double b, double c) { return std::fma(a, b, c); });
-  // PTX permits errors of a few units in the last place. The interpreter rounds the exact value.
+  // PTX permits errors of a few units in the last place. The interpreter returns the exact value, rounded.
   using Exactly = long double (*)(long double);
   const std::pair<std::string, Exactly> approximations[] = {
       {"ex2", [](long double a) { return std::exp2(a); }},  {"lg2", [](long double a) { return std::log2(a); }},

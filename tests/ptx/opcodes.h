@@ -17,29 +17,30 @@
 #include "cairn/tests/ptx/code/integers.h"
 #include "cairn/tests/ptx/kernel.h"
 
-/// Compares an instruction with an expression in C++, on values at the edges of the types and on random values.
+/// These functions compare an instruction with an expression in C++, on values at the limits of the types and on random
+/// values.
 namespace cairn::tests::ptx {
 
-/// The operands of a thread.
+/// The three operands a, b and c of one thread.
 struct Triple {
   U64 a, b, c;
 };
 using Triples = std::vector<Triple>;  ///< the operands of all threads
 
-inline constexpr std::size_t kThreads = 64;  ///< threads of a block
+inline constexpr std::size_t kThreads = 64;  ///< number of threads of a block
 
-/// Returns the values at the edges of whole numbers, float and double in all pairs, and random values. Their number is
-/// a multiple of kThreads.
+/// Returns the operands of many threads: all pairs of values at the limits of integers, float and double, and random
+/// values. The number of threads is a multiple of kThreads.
 inline const Triples& edge_values() {
   static const Triples values = [] {
     const std::vector<U64> edges{
-        // Whole numbers.
+        // Integers at the limits of their types, and small ones.
         0, 1, 2, 3, 5, 31, 32, 33, 63, 64, 65, 0x7f, 0x80, 0xff, 0x7fff, 0x8000, 0xffff, 0x10000, 0x7fffffff,
         0x80000000, 0xffffffff, 0x100000000, 0x4000000000000000, 0x7fffffffffffffff, 0x8000000000000000,
         0xffffffffffffffff, 0x13f000000, 0x0123456789abcdef,
-        // Floats: 1, -1, infinities, a quiet and a signalling NaN, the largest subnormal and the smallest normal
-        // number, the largest number, pi, halves, powers of two at the ends of whole numbers, and ties of the rounding
-        // to bf16.
+        // Floats: 1, -1, infinities, a quiet and a signalling NaN, the largest subnormal number, the smallest normal
+        // number, the largest number, pi, halves, powers of two at the limits of integer types, and ties of the
+        // rounding to bf16.
         0x3f800000, 0xbf800000, 0x7f800000, 0xff800000, 0x7fc00000, 0x7f800001, 0x7fffff, 0x800000, 0x807fffff,
         0x7f7fffff, 0x40490fdb, 0x3f000000, 0x3fc00000, 0xc0200000, 0x4f000000, 0x5f000000, 0xcf000000, 0x3f808000,
         0x3f818000, 0x3f808001, 0x7f7f8000, 0x18000,
@@ -53,7 +54,7 @@ inline const Triples& edge_values() {
     for (const U64 a : edges) {
       for (const U64 b : edges) all.push_back({a, b, edges[random() % edges.size()]});
     }
-    // In every second random value, c holds two small numbers, such as the position and the length of a field of bits.
+    // In every second random triple, c is two small numbers, such as the position and the length of a bit field.
     for (int i = 0; i < 400 || all.size() % kThreads != 0; ++i)
       all.push_back({random(), random(), i % 2 == 0 ? random() : random() & 0x4f4f});
     return all;
@@ -61,8 +62,8 @@ inline const Triples& edge_values() {
   return values;
 }
 
-/// Appends the opcodes of a tested text to the file that CAIRN_PTX_OPCODES in the environment names. The script
-/// scripts/check_opcodes.py reads this file.
+/// Appends the opcodes of a tested text to the file that the environment variable CAIRN_PTX_OPCODES names. The script
+/// scripts/check_opcodes.py reads the file.
 inline void note_opcodes(const std::string& text) {
   const char* const path = std::getenv("CAIRN_PTX_OPCODES");
   if (path == nullptr) return;
@@ -71,8 +72,8 @@ inline void note_opcodes(const std::string& text) {
   for (const Statement& statement : module.functions.front().statements) file << statement.text() << '\n';
 }
 
-/// Returns the letter of the registers for values of type T. The letters f and d stand for the registers %w and %x with
-/// real numbers.
+/// Returns the letter that names registers of type T, as in %w3. The letters f and d name the registers %w and %x if
+/// these hold real numbers.
 template <class T>
 constexpr char letter() {
   if (std::is_same_v<T, bool>) return 'p';
@@ -84,8 +85,8 @@ inline std::string register_of(char letter, int number) {
   return std::string{'%', bank} + std::to_string(number);
 }
 
-/// Returns the value of an operand. Bits above the type's width are ignored. The predicate is whether the number is
-/// not 0.
+/// Returns the value of type T whose bits are `bits`. Bits above the width of T are ignored. If T is bool, returns
+/// whether `bits` is not 0.
 template <class T>
 T value_of(U64 bits) {
   if constexpr (std::is_same_v<T, bool>) return bits != 0;
@@ -93,7 +94,7 @@ T value_of(U64 bits) {
   if constexpr (std::is_same_v<T, double>) return std::bit_cast<double>(bits);
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) return static_cast<T>(bits);
 }
-/// Returns the bits of a register that holds the value. A number of 8 bits is in a register of 32 bits.
+/// Returns the bits of a register that holds the value. An 8-bit number is held in a 32-bit register.
 template <class T>
 U64 bits_of_value(T value) {
   if constexpr (std::is_same_v<T, float>) return std::bit_cast<U32>(value);
@@ -103,10 +104,10 @@ U64 bits_of_value(T value) {
     return sizeof(T) == 8 ? static_cast<U64>(value) : static_cast<U32>(value);
 }
 
-/// Runs the text in one thread for each of the values. The values a, b and c are in the registers %x0, %x1 and %x2.
-/// Their lower 32 bits are in %w0 to %w2, and their lower 16 bits in %h0 to %h2; %p2 is whether c is not 0. Each thread
-/// has 16 aligned bytes of memory: in global memory at %x16, in shared memory at %x17, and in local memory at %x18.
-/// Returns the values of the register 3 with the letter `result`.
+/// Runs the PTX text in one thread for each of `values`. In each thread, the registers %x0, %x1 and %x2 hold a, b and
+/// c, %w0 to %w2 their lower 32 bits, and %h0 to %h2 their lower 16 bits. %p2 says whether c is not 0. Each thread has
+/// 16 aligned bytes of memory: in global memory at %x16, in shared memory at %x17, and in local memory at %x18. Returns
+/// each thread's result, which is in the register with the letter `result` and the number 3.
 inline std::vector<U64> results(const Triples& values, const std::string& text, char result) {
   const std::string widen = result == 'w' || result == 'f' ? "cvt.u64.u32 %x3, %w3;"
                             : result == 'h'                ? "cvt.u64.u16 %x3, %h3;"
@@ -156,8 +157,7 @@ st.global.u64 [%x14], %x3;
   return {out, out + values.size()};
 }
 
-/// Runs the text, and compares the result of each thread i with expected(i). NaN has many bit patterns, which count as
-/// equal here.
+/// Runs the PTX text and checks that each thread i has the result expected(i). All bit patterns of NaN count as equal.
 inline void check_threads(const Triples& values, const std::string& text, char result,
                           const std::function<U64(std::size_t i)>& expected) {
   const std::vector<U64> found = results(values, text, result);
@@ -189,9 +189,10 @@ void check_function(const Triples& values, const std::string& opcode, const std:
     return bits_of_value<R>(std::apply(f, operands));
   });
 }
-/// Compares an instruction with the function f, whose types are those of the instruction's result and operands. The
-/// operands are a, b and c, as many as f has. `opcode` is an opcode with its modifiers, or a text with semicolons,
-/// which leaves its result in the register 3.
+/// Checks that an instruction has the same results as the function f. The types of f's parameters and result are those
+/// of the instruction. The operands are the first of a, b and c, as many as f has parameters. `opcode` is an opcode
+/// with its modifiers. It may also be a text with semicolons, which must put the result into the register with the
+/// number 3.
 template <class F>
 void check(const std::string& opcode, const F& f, const Triples& values = edge_values()) {
   check_function(values, opcode, std::function(f));

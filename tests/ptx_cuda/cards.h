@@ -7,7 +7,7 @@
 
 #include "cairn/tests/ptx/machine/warp.h"
 
-/// GPUs by their data sheets, and the least time that counted work takes on them.
+/// This file has data of GPUs from their data sheets, and computes the least time that counted work takes on them.
 namespace cairn::tests::ptx {
 
 struct Card {
@@ -21,21 +21,22 @@ inline constexpr std::array<Card, 5> kCards{{{"A100", 108, 1.41, 2039},
                                              {"RTX 4090", 128, 2.52, 1008}}};
 inline constexpr std::array<std::string_view, 4> kLimiters{"instructions", "shared memory", "L1", "DRAM"};
 
-/// For each of kLimiters, the time in microseconds that no run of the counted work can beat on the card. In one cycle,
-/// a multiprocessor starts four warp instructions, makes one pass over its shared memory, and gets four sectors from
-/// its L1 cache. DRAM moves each sector that a launch reads or writes once.
+/// Returns, for each of kLimiters, a lower bound in microseconds on the time of the counted work on the card. In one
+/// cycle, a multiprocessor can start four warp instructions, make one pass over its shared memory, and get four sectors
+/// from its L1 cache. DRAM moves each sector that a launch reads or writes once.
 using LeastTimes = std::array<double, kLimiters.size()>;
 inline LeastTimes least_times(const Counts& counts, const Card& card) {
   constexpr double kStartsOfCycle = 4, kSectorsOfCycle = 4, kCyclesOfUs = 1e3, kBytesOfUs = 1e3, kSectorBytes = 32;
   const auto instructions = static_cast<double>(counts.warps());
-  const double cycles = card.multiprocessors * card.clock_ghz * kCyclesOfUs;  // cycles per us, of all multiprocessors
+  // Cycles per microsecond, summed over all multiprocessors.
+  const double cycles = card.multiprocessors * card.clock_ghz * kCyclesOfUs;
   const double dram_bytes = kSectorBytes * static_cast<double>(counts.read_sectors + counts.written_sectors);
   return {instructions / kStartsOfCycle / cycles, static_cast<double>(counts.shared_wavefronts) / cycles,
           static_cast<double>(counts.global_sectors) / kSectorsOfCycle / cycles,
           dram_bytes / (card.dram_gb_per_s * kBytesOfUs)};
 }
 
-/// The sum of the least times of several kernels, and what limits the kernel that takes longest.
+/// The sum of the least times of several kernels, and what limits the longest of these kernels.
 struct Bound {
   double us = 0, longest_us = 0;
   std::string_view limiter;

@@ -1,5 +1,5 @@
-// Prints tables of what kernels do, as the interpreter counts it, and of the least time that this takes on some GPUs.
-// This is not a test. It runs only by `test_ptx_cuda '[counted]'` or `cairn_cuda_bench --counted`.
+// Prints tables of what kernels do, as counted by the PTX interpreter, and of the least time that this work takes on
+// some GPUs. This is not a test. It runs only as `test_ptx_cuda '[counted]'` or `cairn_cuda_bench --counted`.
 #include <cxxabi.h>
 #include <fmt/format.h>
 
@@ -34,12 +34,12 @@
 namespace cairn::tests::ptx {
 namespace {
 
-/// Sizes for which the interpreter takes a second or less, with rows as long as in the benchmarks.
+/// Sizes for which the interpreter needs a second or less. Rows are as long as in the benchmarks.
 constexpr bench::OpSizes kSmall{.images = 1, .batch = 1, .seq = 128, .heads = 1, .labels = 4, .vocabulary = 400};
 
 double ratio(std::uint64_t a, std::uint64_t b) { return b == 0 ? 0 : static_cast<double>(a) / static_cast<double>(b); }
 
-/// The columns that say what a kernel did.
+/// The titles of the table columns that say what a kernel did.
 constexpr std::string_view kColumns = "Lanes busy, of 32 | Sectors a global request | Passes a shared request |";
 std::string columns(const Counts& counts) {
   return fmt::format("{:.1f} | {:.1f} | {:.2f} |", ratio(counts.lanes(), counts.warps()),
@@ -53,13 +53,14 @@ void print_header(std::string_view first) {
   fmt::print("\n");
 }
 
-/// The kernels whose details print_details() prints.
+/// The kernels about which the next call of print_details() prints a line.
 std::vector<std::pair<std::string, Counts>>& detailed() {
   static std::vector<std::pair<std::string, Counts>> rows;
   return rows;
 }
 
-/// Prints a second table about the kernels since the last call: what they did in 1000 warp instructions.
+/// Prints a second table about the kernels since the last call: how often they do several things per 1000 warp
+/// instructions.
 void print_details(std::string_view first) {
   fmt::print("\n| In 1000 warp instructions: {} |", first);
   for (const std::string_view name : kClassNames) fmt::print(" {} |", name);
@@ -73,18 +74,19 @@ void print_details(std::string_view first) {
   }
 }
 
-// --- Ops
+// The following functions count the kernels of ops.
 
-/// Runs an op once and counts all of its kernels. Returns the bytes that the op must move.
+/// Runs an op once, and counts what its kernels do. Returns the number of bytes that the op has to move.
 std::int64_t count_op(cuda::Device& device, const OpCase& one, core::ElementType storage) {
   const core::Graph graph = device.with_scratch(graph_of(one, storage), false);
   reset_counts();
   const cuda::Executor executor(device, device_program(device, graph),
-                                {.launch = cuda::Launch::stream});  // the constructor runs the first step
+                                {.launch = cuda::Launch::stream});  // the constructor runs the op once
   return bench::moved_bytes(graph);
 }
 
-/// Returns the counts of Cairn's kernels. Leaves out the kernel of plain_product.cu, which replaces those of cuBLASLt.
+/// Returns the counts of Cairn's own kernels. Leaves out the kernel of plain_product.cu, which takes the place of
+/// cuBLASLt.
 std::vector<Counts> own_counts() {
   std::vector<Counts> own;
   for (const auto& [kernel, counts] : counts()) {
@@ -93,8 +95,8 @@ std::vector<Counts> own_counts() {
   return own;
 }
 
-/// Prints a line about an op's kernels: their warp instructions per KiB that must be moved, the ratio of the bytes that
-/// they move to those that must be moved, and the largest fraction of each card's memory bandwidth that they can reach.
+/// Prints a line about an op's kernels: their warp instructions per KiB that the op has to move, the ratio of the bytes
+/// that they move to these bytes, and the largest fraction of each card's memory bandwidth that they can reach.
 void print_op(const std::string& name, std::int64_t bytes) {
   constexpr double kKiB = 1024, kSectorBytes = 32, kBytesOfGbUs = 1e3;
   const std::vector<Counts> kernels = own_counts();
@@ -112,9 +114,9 @@ void print_op(const std::string& name, std::int64_t bytes) {
   detailed().emplace_back(name, all);
 }
 
-// --- Other kernels
+// The following functions count all other kernels.
 
-/// Returns the name of a kernel's functor, without namespaces and the name of the surrounding template.
+/// Returns the name of a kernel's functor. Leaves out namespaces and the template around the functor.
 std::string name_of(const std::string& mangled) {
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> text(
@@ -130,15 +132,15 @@ std::string name_of(const std::string& mangled) {
   return name.substr(0, name.find('<'));
 }
 
-/// Counts what `run` does for `items` items. Prints a line, with numbers per item, for each kernel that runs a notable
-/// part of the instructions.
+/// Counts what `run` does for `items` items. Prints a line for each kernel that runs a notable part of the
+/// instructions. The numbers in the line are per item.
 void print_kernels(const std::string& title, double items, const std::function<void()>& run) {
   reset_counts();
   run();
   std::uint64_t all = 0;
   for (const auto& [mangled, counts] : counts()) all += counts.warps();
   for (const auto& [mangled, counts] : counts()) {
-    constexpr double kMatters = 0.02;  // fraction of all warp instructions
+    constexpr double kMatters = 0.02;  // least fraction of all warp instructions at which a kernel is printed
     const auto warps = static_cast<double>(counts.warps());
     if (warps < kMatters * static_cast<double>(all)) continue;
     const std::string name = title + ": " + name_of(mangled);
@@ -147,7 +149,7 @@ void print_kernels(const std::string& title, double items, const std::function<v
     for (const Card& card : kCards) {
       Bound bound;
       bound.add(least_times(counts, card));
-      const double millions = items / bound.us;  // items, in millions per second
+      const double millions = items / bound.us;  // millions of items per second
       constexpr double kMany = 1000;
       if (millions < kMany) fmt::print(" {:.4g} million/s, {} |", millions, bound.limiter);
       if (millions >= kMany) fmt::print(" {:.4g} billion/s, {} |", millions / kMany, bound.limiter);
@@ -158,7 +160,7 @@ void print_kernels(const std::string& title, double items, const std::function<v
 
 constexpr std::int64_t kCandidates = 64;
 
-/// Counts evaluating candidates that are given, and candidates that are drawn.
+/// Counts the work of evaluating given candidates, and of drawing and evaluating random candidates.
 void print_evaluation(const std::string& name, const core::Graph& graph, const sim::Generator& generator) {
   const auto device = cuda::device_simulator(graph);
   const sim::ScheduleBatch batch = sim::host_simulator(graph)->generate(generator, 0, kCandidates);
@@ -217,7 +219,7 @@ void print_solvers() {
   std::int64_t relaxations = 1;
   const solvers::KeyOrderOptions options{.least_width = 1 << 13, .least_batch = 0};
   const auto search = [&] { relaxations = accelerator->key_orders(tree, options).relaxations; };
-  search();  // sets the number of relaxations
+  search();  // sets `relaxations`
   print_kernels("key orders, a relaxation of 6 readers", static_cast<double>(relaxations), search);
 }
 
@@ -250,7 +252,7 @@ TEST_CASE("counted ops", "[.counted]") {
 TEST_CASE("counted kernels of the simulator and of solvers", "[.counted]") {
   if (no_device()) return;
   launch_options().count_memory = true;
-  fake::shared_of_block() = 232'448;  // what an H100 has
+  fake::shared_of_block() = 232'448;  // the shared memory of a block on an H100
   print_header(fmt::format("| For each item: kernel | Warp instructions | {}", kColumns));
   print_simulator();
   print_dominance();

@@ -15,8 +15,8 @@
 
 namespace cairn::tests::ptx {
 
-/// Returns the PTX in a fat binary, which nvcc puts into an executable. A fat binary consists of a header and of
-/// entries, each with code for one architecture. Throws std::runtime_error if there is no PTX or if it is compressed.
+/// Returns the PTX in a fat binary, i.e. in the data that nvcc puts into an executable. It consists of a header and of
+/// entries, each with code for one architecture. Throws std::runtime_error if there is no PTX, or only compressed PTX.
 std::string_view ptx_of(const void* fat_binary) {
   struct Wrapper {
     std::uint32_t magic, version;
@@ -26,7 +26,7 @@ std::string_view ptx_of(const void* fat_binary) {
   struct Header {
     std::uint32_t magic;
     std::uint16_t version, header_bytes;
-    std::uint64_t bytes;  ///< size of all entries
+    std::uint64_t bytes;  ///< size of all entries together
   };
   struct Entry {
     std::uint16_t kind, version;
@@ -56,13 +56,13 @@ std::string_view ptx_of(const void* fat_binary) {
   throw std::runtime_error("there is no PTX in the executable");
 }
 
-/// Returns the value of a variable of the environment, or an empty text if there is none.
+/// Returns the value of an environment variable, or an empty text if it is not set.
 std::string value_of(const char* variable) {
   const char* const text = std::getenv(variable);
   return text == nullptr ? "" : text;
 }
 
-/// Writes lines to the file that a variable of the environment names. Does nothing if there is no such variable.
+/// Writes lines to the file that an environment variable names. Does nothing if the variable is not set.
 void write_to(const char* variable, const std::vector<std::string>& lines) {
   const std::string path = value_of(variable);
   std::FILE* const file = path.empty() ? nullptr : std::fopen(path.c_str(), "w");
@@ -71,7 +71,7 @@ void write_to(const char* variable, const std::vector<std::string>& lines) {
   std::fclose(file);
 }
 
-/// Returns the architecture that the directive .target names, such as 90 for sm_90; 0 if there is none.
+/// Returns the architecture that the directive .target names, such as 90 for sm_90, or 0 if there is no such directive.
 int target_of(std::string_view ptx) {
   constexpr std::string_view kName = ".target sm_";
   const std::size_t at = ptx.find(kName);
@@ -79,10 +79,10 @@ int target_of(std::string_view ptx) {
 }
 
 class Device;
-/// The device of this process. It is never destroyed, because it is used before and after main.
+/// The simulated device of this process. It is never destroyed, because it is used before and after main().
 Device& device();
 
-/// The code of one object file. It is parsed when one of its kernels first runs.
+/// The device code of one object file. It is parsed when one of its kernels runs for the first time.
 struct Object {
   const void* fat_binary = nullptr;
   std::unique_ptr<Module> module;
@@ -91,7 +91,7 @@ struct Object {
   std::map<std::string, std::unique_ptr<Program>> programs;
 };
 
-/// A kernel that the host has registered.
+/// A kernel that the host program has registered.
 struct Kernel {
   Object* object = nullptr;
   std::string name;
@@ -154,7 +154,8 @@ class Device : public fake::MemoryWatch {
     return *program;
   }
 
-  /// Returns the architecture of the PTX that runs, by which CUB chooses the shapes of its kernels; 0: there is no PTX.
+  /// Returns the architecture of the PTX that runs, or 0 if there is no PTX. CUB chooses the shapes of its kernels by
+  /// it.
   int target() {
     try {
       if (!objects_.empty()) return target_of(ptx_of(objects_.front()->fat_binary));
@@ -187,11 +188,13 @@ class Device : public fake::MemoryWatch {
     return fake::enqueue_kernel(stream, [this, work] { run(*work); });
   }
 
-  /// Writes two lists to the files that CAIRN_PTX_KERNELS and CAIRN_PTX_WAITS in the environment name: the number of
-  /// launches and the name of each kernel, and the instructions that CAIRN_PTX_DROP can remove.
+  /// Writes two lists to the files that the environment variables CAIRN_PTX_KERNELS and CAIRN_PTX_WAITS name. The first
+  /// list has the name of each kernel with its number of launches. The second has the instructions that CAIRN_PTX_DROP
+  /// can remove.
   void list() const {
     if (dropped_ran) std::fprintf(stderr, "the dropped instruction was reached\n");
-    std::map<std::string, std::uint64_t> launches;  // several objects can have the same kernel
+    // Launches are summed over object files, because several of them can have the same kernel.
+    std::map<std::string, std::uint64_t> launches;
     for (const auto& [host, kernel] : kernels_) launches[kernel.name] += kernel.launches;
     std::vector<std::string> kernels;
     for (const auto& [name, count] : launches) kernels.push_back(std::to_string(count) + " " + name);
@@ -205,11 +208,11 @@ class Device : public fake::MemoryWatch {
   }
 
   LaunchOptions options;
-  std::vector<std::string> inspectors;  ///< parts of the names of kernels that may read unwritten memory
+  std::vector<std::string> inspectors;  ///< parts of the names of the kernels that may read unwritten memory
   std::map<std::string, Counts> counts;
 
  private:
-  /// Returns the allocation that contains these bytes, or nullptr if none does.
+  /// Returns the allocation that contains all of these bytes, or nullptr if there is none.
   Region* region_with(const void* memory, std::size_t bytes) {
     const auto address = reinterpret_cast<std::uint64_t>(memory);
     Region* const region = global_.find(address);
@@ -221,8 +224,8 @@ class Device : public fake::MemoryWatch {
     fake::fail_device(error.what());
   }
 
-  /// Lists the barriers, synchronisations of warps and fences of a program that has been decoded. Removes the one that
-  /// CAIRN_PTX_DROP in the environment names as the list does. Tests should notice this defect.
+  /// Adds the barriers, synchronisations of warps and fences of a decoded program to a list. If the environment
+  /// variable CAIRN_PTX_DROP names one of them as the list does, removes it. Tests should notice this defect.
   void drop_wait(Program& program) {
     for (Instruction& instruction : program.code) {
       const bool waits = instruction.kind == Class::fence ||
@@ -307,7 +310,7 @@ void reset_counts() { device().counts.clear(); }
 
 }  // namespace cairn::tests::ptx
 
-// The functions below have the names and parameters of crt/host_runtime.h and cuda_runtime_api.h.
+// The following functions have the names and parameters from crt/host_runtime.h and cuda_runtime_api.h.
 
 using cairn::tests::ptx::configurations;
 using cairn::tests::ptx::device;

@@ -1,4 +1,4 @@
-// Tests kernels that run only for a library's convolutions with a bias and for large synthetic nodes.
+// Tests kernels that run only in rare cases: for convolutions of a library with a bias, and for large synthetic nodes.
 #include <string>
 #include <utility>
 #include <vector>

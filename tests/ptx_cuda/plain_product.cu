@@ -1,5 +1,5 @@
-// Replaces cuBLASLt in the tests of the interpreter. A plain kernel computes matrix products, and the interpreter runs
-// and checks it like Cairn's own kernels.
+// This file takes the place of cuBLASLt in tests with the PTX interpreter. A plain kernel computes matrix products. The
+// interpreter runs and checks this kernel like Cairn's own kernels.
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -19,8 +19,9 @@ using runtime::device::GemmShape;
 
 constexpr int kThreads = 64;
 
-/// Each thread computes the elements of one column in every gridDim.y-th row of product number blockIdx.z. The
-/// workspace is overwritten, as a library may do. The strides of the shape must be set.
+/// Computes matrix products. Each thread computes the elements of one column in every gridDim.y-th row, in product
+/// number blockIdx.z. The kernel also overwrites the workspace, because a library may do so. The strides of the shape
+/// must be set.
 template <class T>
 __global__ void plain_product(GemmShape s, GemmOperands o, std::uint8_t* workspace, std::int64_t workspace_bytes) {
   using runtime::device::to_float;
@@ -49,7 +50,7 @@ __global__ void plain_product(GemmShape s, GemmOperands o, std::uint8_t* workspa
 }  // namespace
 
 void Gemms::run(const GemmShape& shape, const GemmOperands& operands, void* workspace, cudaStream_t stream) {
-  constexpr std::int64_t kMostRows = 65'535;  // largest gridDim.y
+  constexpr std::int64_t kMostRows = 65'535;  // largest gridDim.y of CUDA
   tests::fake::require_aligned(operands, workspace);
   const dim3 grid(static_cast<unsigned>((shape.n + kThreads - 1) / kThreads),
                   static_cast<unsigned>(std::min(shape.m, kMostRows)), static_cast<unsigned>(shape.batch));

@@ -1,6 +1,6 @@
-// Tests that planted defects in the use of CUDA's runtime and of memory plans are caught: by the stand-in runtime, by
-// the interpreter, or by a wrong result in one of the orders in which work may run. Without the defect, nothing is
-// found.
+// Plants defects in small programs that use CUDA's runtime and in memory plans. Each defect must be caught: by the fake
+// runtime, by the PTX interpreter, or by a wrong result in one of the orders in which work may run. Without the defect,
+// nothing must be found.
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -25,12 +25,12 @@ namespace {
 using fake::Order;
 using ptx::Kernel;
 
-constexpr std::int64_t kCount = 64;  // numbers in a buffer, and threads of a kernel
+constexpr std::int64_t kCount = 64;  // number of elements of a buffer, and of threads of a kernel
 constexpr std::int64_t kBytes = kCount * static_cast<std::int64_t>(sizeof(std::uint64_t));
 
 const std::string kOwnNumber = "mov.u32 %w0, %tid.x;\nmul.wide.u32 %x4, %w0, 8;\n";
 
-/// Writes its thread's number plus `base`: out[i] = i + base.
+/// Returns a kernel in which each thread i writes its number plus `base`: out[i] = i + base.
 Kernel& numbers_kernel() {
   static Kernel kernel(2, kOwnNumber + R"(
 ld.param.u64 %x0, [p0];
@@ -41,7 +41,7 @@ add.s64 %x5, %x5, %x1;
 st.global.u64 [%x0], %x5;)");
   return kernel;
 }
-/// Copies numbers: out[i] = in[i].
+/// Returns a kernel in which each thread copies a number: out[i] = in[i].
 Kernel& copy_kernel() {
   static Kernel kernel(2, kOwnNumber + R"(
 ld.param.u64 %x0, [p0];
@@ -53,8 +53,8 @@ st.global.u64 [%x1], %x5;)");
   return kernel;
 }
 
-/// Two streams, two events and two buffers, which a piece of a CUDA program uses. They are not released: each run of a
-/// defect has a fresh runtime, which forgets them.
+/// Two streams, two events and two buffers for a small CUDA program. They are never released, because each run has a
+/// fresh fake runtime, which forgets the objects of earlier runs.
 class Room {
  public:
   Room() {
@@ -70,7 +70,7 @@ class Room {
   static void copy(const std::uint64_t* in, std::uint64_t* out, cudaStream_t stream) {
     launch(copy_kernel(), ptx::address(in), ptx::address(out), stream);
   }
-  /// Waits for both streams, for `b` first, and returns "a wrong result" unless out[i] = i + base.
+  /// Waits for stream `b` and then for stream `a`. Returns "a wrong result" if some out[i] is not i + base.
   std::string check(const std::uint64_t* out, std::uint64_t base) const {
     if (cudaStreamSynchronize(b) != cudaSuccess || cudaStreamSynchronize(a) != cudaSuccess) return {};
     for (std::uint64_t i = 0; i < kCount; ++i) {
@@ -89,7 +89,7 @@ class Room {
   }
 };
 
-/// A piece of a program, with the defect if `planted` is set. Returns what the program itself notices, or an empty
+/// A small CUDA program. It contains the defect if `planted` is set. It returns what it notices itself, or an empty
 /// text.
 using Body = std::function<std::string(Room&, bool planted)>;
 
@@ -105,7 +105,8 @@ std::string found_by(const Body& body, bool planted, Order order, std::uint64_t 
   return found;
 }
 
-/// Checks that the defect is caught in at least one order of work, with `words`, and that without it nothing is found.
+/// Checks that the planted defect is caught in at least one order of work, with a message that contains `words`. Checks
+/// also that nothing is found without the defect.
 void check_defect(const std::string& name, const std::string& words, const Body& body) {
   if (no_device()) return;
   constexpr std::uint64_t kSeeds = 8;

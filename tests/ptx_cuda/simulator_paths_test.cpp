@@ -1,5 +1,6 @@
-// Runs the simulator's kernels for every number of lanes, in shared and in global memory, and with sums of 32 and of 64
-// bits. Which of them run depends on the size of the graph and on the shared memory of a block, which the tests set.
+// Runs the simulator's kernels with every number of lanes, in shared and in global memory, and with 32-bit and 64-bit
+// sums. The size of the graph and the shared memory of a block, which the tests vary, decide which of these kernels
+// run.
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -17,7 +18,7 @@
 namespace cairn::tests::simulator_paths_test {
 namespace {
 
-/// Sets the shared memory of a block, in bytes, as long as this object lives.
+/// Sets the shared memory of a block, in bytes. The destructor restores the previous size.
 class SharedMemory {
  public:
   explicit SharedMemory(int bytes) : before_(fake::shared_of_block()) { fake::shared_of_block() = bytes; }
@@ -29,7 +30,7 @@ class SharedMemory {
   int before_;
 };
 
-/// Adds 2^40 bytes to each output, so that sums of sizes need 64 bits.
+/// Returns the graph with outputs that are 2^40 bytes larger, so that sums of sizes need 64 bits.
 core::Graph with_large_outputs(const core::Graph& graph) {
   core::GraphBuilder builder(graph);
   constexpr std::int64_t kMore = std::int64_t{1} << 40;
@@ -41,9 +42,9 @@ core::Graph with_large_outputs(const core::Graph& graph) {
   return builder.build();
 }
 
-/// Compares evaluations, profiles, drawn schedules and tallies of the device with those of the host.
+/// Compares evaluations, profiles, random schedules and tallies of the device with those of the host.
 void compare(Random& random, const core::Graph& graph) {
-  constexpr int kSchedules = 34;  // more than 32 lanes
+  constexpr int kSchedules = 34;  // more schedules than the 32 lanes of a warp
   const auto host = sim::host_simulator(graph, 1);
   const auto device = cuda::device_simulator(graph);
   for (const bool again : {false, true}) {
@@ -51,7 +52,8 @@ void compare(Random& random, const core::Graph& graph) {
     while (batch.count() < kSchedules) {
       core::Schedule schedule = random_schedule(random, graph, again ? 10 : 0);
       if (random.chance(30)) schedule = invalidated(random, graph, std::move(schedule));
-      // Other kernels are used if all schedules have as many steps as there are nodes.
+      // With `again`, schedules may run nodes more than once. Without it, only schedules in which every node runs once
+      // are added, for which the device has other kernels.
       if (again || schedule.length() == graph.node_count()) batch.add(schedule);
     }
     REQUIRE(evaluated(*device, batch) == evaluated(*host, batch));
@@ -74,7 +76,8 @@ TEST_CASE("PTX: the simulator computes the same with any number of lanes, in sha
   if (no_device()) return;
   Random random(7);
   bool several = false;
-  for (const int kib : {227, 100, 48, 28, 20, 14, 5}) {  // descending, because a kernel gets its limit only once
+  // The sizes descend, because a kernel's limit is set only once, to the first value.
+  for (const int kib : {227, 100, 48, 28, 20, 14, 5}) {
     const SharedMemory shared(kib << 10);
     for (const bool large : {false, true}) {
       INFO(kib << " KiB" << (large ? ", large outputs" : ""));
@@ -95,7 +98,8 @@ TEST_CASE("PTX: candidates with transfers have the same outcomes in shared and i
   const sim::ScheduleBatch batch = moved_batch(graph, schedules);
   const auto host = sim::host_simulator(graph, 1);
   const sim::Generator generator{.seed = 3, .moves = 5, .transfers = 4};
-  for (const int kib : {227, 5}) {  // descending, because a kernel gets its limit only once
+  // The sizes descend, because a kernel's limit is set only once, to the first value.
+  for (const int kib : {227, 5}) {
     const SharedMemory shared(kib << 10);
     INFO(kib << " KiB");
     const auto device = cuda::device_simulator(graph);

@@ -1,5 +1,5 @@
-// Tests whole training steps of tiny models. The interpreter of PTX runs the kernels that nvcc has compiled. A plain
-// kernel (plain_product.cu) computes matrix products.
+// Tests whole training steps of tiny models. The PTX interpreter runs the kernels that nvcc has compiled. A plain
+// kernel (plain_product.cu) computes the matrix products.
 #include <string>
 
 #include "cairn/core/precision.h"
@@ -25,8 +25,8 @@ using core::Schedule;
 
 constexpr std::int64_t kGuardBytes = 256;
 
-/// Captures a step with nothing recomputed and one with random recomputations. Replays both. The results must be
-/// identical, and the measured memory must be what was planned.
+/// Captures two training steps, one without recomputation and one with random recomputations, and replays both. The
+/// results must be identical, and the measured memory must be the planned memory.
 void check_steps(const std::string& model, Precision precision) {
   INFO(model << " " << core::to_string(precision));
   const StrictArena strict;
@@ -53,7 +53,8 @@ void check_steps(const std::string& model, Precision precision) {
   CHECK(fake::faults().empty());
 }
 
-/// Runs a step on one stream and on two, where captured work runs in an order other than the program's.
+/// Runs a training step on one stream, and on two streams with captured work in other orders than that of the program.
+/// The results must be identical.
 void check_streams(const std::string& model) {
   INFO(model);
   const StrictArena strict;

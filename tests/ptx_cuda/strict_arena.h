@@ -8,8 +8,8 @@ namespace cairn::tests {
 
 /// While a StrictArena exists, memory that the executor fills with its paint or poison counts as unwritten. So it is a
 /// fault if a kernel reads a buffer of the arena that is not yet written or already freed. Two kernels may read such
-/// buffers: FindTouched searches for paint, and UnpadRows loads 16 bytes at a time, of which it stores only those that
-/// belong to a row.
+/// buffers: FindTouched, which searches for paint, and UnpadRows, which loads 16 bytes at a time but stores only the
+/// bytes that belong to a row.
 class StrictArena {
  public:
   StrictArena() {

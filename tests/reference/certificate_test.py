@@ -16,7 +16,7 @@ import check_certificate
 
 
 def random_graph(rng):
-    """Returns a graph of up to 7 nodes of any shape."""
+    """Returns a random graph of up to 7 nodes."""
     nodes = []
     for v in range(rng.randint(2, 7)):
         inputs = sorted(rng.sample(range(v), min(v, rng.choice([0, 1, 1, 2, 2, 3]))))
@@ -28,7 +28,7 @@ def random_graph(rng):
 
 
 def training_graph(rng):
-    """Returns the graph of a training step of a chain of up to 5 layers."""
+    """Returns the training graph of a chain of up to 5 layers."""
     layers = rng.randint(2, 5)
     nodes = [{"cost": rng.randint(1, 9), "scratch": 0, "inputs": [[v - 1, 0]] if v else [], "pin": rng.random() < 0.1,
               "outputs": [{"size": rng.randint(1, 9), "keep": False}]} for v in range(layers)]
@@ -54,8 +54,9 @@ def baseline_peak(nodes):
 
 
 def least_cost(nodes, budget, in_order):
-    """Returns the least cost of a schedule within the budget, or None: a shortest path through all pairs of the nodes that
-    have run and the values in memory, whose steps run a node or drop a value."""
+    """Returns the least cost of a schedule within the budget, or None if no schedule fits. It is the length of a
+    shortest path. A state is the set of nodes that have run and the set of values in memory. An edge runs a node or
+    drops a value."""
     kept = {(v, i) for v, node in enumerate(nodes) for i, output in enumerate(node["outputs"]) if output["keep"]}
     queue, done, number = [(0, 0, frozenset(), frozenset())], set(), itertools.count(1)
     while queue:
@@ -92,7 +93,7 @@ class Test:
         self.counts = dict.fromkeys(("infeasible", "optimal", "above the sum", "below the optimum", "limits of cost"), 0)
 
     def solve(self, *options):
-        """Returns the output of `cairn solve` and the certificate."""
+        """Runs `cairn solve` with these options, and returns its output and the certificate."""
         command = [self.cairn, "solve", self.graph, *map(str, options), "--json", "--time-limit", "2s", "--certificate", self.file]
         done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "CAIRN_CACHE": "/dev/null"})
         assert done.returncode in (0, 3, 4), done.stderr
@@ -142,7 +143,7 @@ class Test:
             self.limit_of_cost(nodes, rng.randint(total, best + 1))
 
     def limit_of_cost(self, nodes, most):
-        """Checks a certificate about the least peak of all schedules that cost at most `most`."""
+        """Checks a certificate that bounds the least peak of the schedules that cost at most `most`."""
         answer, certificate = self.solve("--max-cost", most, "--alignment", 1)
         check_certificate.check(certificate)
         best = least_cost(nodes, certificate["budget_bytes"], False)

@@ -11,7 +11,7 @@ UNIT = 2**60  # prices are rounded down to multiples of 1/UNIT, so that all sums
 
 
 class Refused(Exception):
-    """The certificate proves nothing."""
+    """Raised if the certificate proves nothing."""
 
 
 def need(holds, text):
@@ -20,7 +20,7 @@ def need(holds, text):
 
 
 def whole(value, least=0):
-    """Returns a whole number, or refuses the certificate."""
+    """Returns `value`, but refuses the certificate unless it is a whole number of at least `least`."""
     need(type(value) is int and value >= least, f"{value!r} is not a whole number of at least {least}")
     return value
 
@@ -69,7 +69,8 @@ def measure(graph, steps):
 
 
 class Moments:
-    """Says what holds at the first runs of some nodes in every schedule that keeps the rule (docs/remat/certificate.md)."""
+    """What holds in every schedule that keeps the order rule at the moments when some chosen nodes run for the first
+    time (docs/remat/certificate.md)."""
 
     def __init__(self, graph, nodes, rule, budget):
         self.count, self.room = len(nodes), [
@@ -86,7 +87,8 @@ class Moments:
 
     @staticmethod
     def sides(graph, p, rule):
-        """Returns the nodes whose first run is before that of p in every schedule, and those that never run before p."""
+        """Returns two sets: the nodes whose first run is before that of p in every schedule, and the nodes that never
+        run before p."""
         if rule != "free":
             return set(graph.order[:graph.rank[p]]), set(graph.order[graph.rank[p]:])
         before, after = set(), {p}
@@ -99,8 +101,8 @@ class Moments:
         return before, after
 
     def held(self, x, runs, read):
-        """Returns the moments at which x takes memory if its node runs in the stages `runs` and others read it in the stages
-        `read`; None if it is not there in time."""
+        """Returns the moments at which the value x takes memory if its node runs in the stages `runs` and other nodes
+        read it in the stages `read`. Returns None if some reader runs before x is made."""
         at = set()
         for t in read - runs:
             while t > 0 and t - 1 not in self.free[x]:
@@ -115,7 +117,8 @@ class Moments:
 
 
 def drop_worse(labels, compared=64):
-    """Returns the labels (cost, bytes...) for which no other label is at most as large in all numbers."""
+    """Removes a label (cost, bytes...) if another label is at most as large in all numbers. Compares each label with
+    the last `compared` kept labels only. Returns the kept labels."""
     kept = []
     for label in sorted(labels, key=lambda label: (label[1:], label[0])):
         if not any(all(a <= b for a, b in zip(other, label)) for other in kept[-compared:]):
@@ -124,7 +127,8 @@ def drop_worse(labels, compared=64):
 
 
 class Program:
-    """All choices in which stages nodes run. A state is a set of pairs (value, stage): a run in this stage reads the value."""
+    """All choices of the stages in which nodes run. A state is a set of pairs (value, stage), where a run in the stage
+    reads the value."""
 
     def __init__(self, graph, moments, reach):
         self.graph, self.moments, self.reach = graph, moments, reach
@@ -135,7 +139,8 @@ class Program:
         need(states <= {frozenset()}, "a value has no node")
 
     def choices(self, v, state):
-        """Returns the labels of all ways to run v in a state, each with the state after it."""
+        """Returns, for a state, all ways to choose the stages in which v runs: the label (cost, bytes...) of each way,
+        with the state after it."""
         graph, moments, by_state = self.graph, self.moments, {}
         mine = {(x, t) for x, t in state if graph.producer[x] == v}
         reach = self.reach[moments.earliest[v] > 0]
@@ -159,7 +164,8 @@ class Program:
                     yield n, set(runs)
 
     def any_below(self, extra, prices):
-        """Returns whether a choice fits that costs less than `extra`, or any at all if that is None."""
+        """Returns whether some choice fits into memory and costs less than `extra`. If `extra` is None, any cost will
+        do."""
         room, cost = self.moments.room, 0 if extra is None else UNIT
         need(len(prices) == len(room) and all(type(price) in (int, float) and 0 <= price < 1e300 for price in prices),
              "a price is wrong")
@@ -167,7 +173,7 @@ class Program:
         most = float("inf") if extra is None else extra - 1
         priced = lambda label: cost * label[0] + sum(p * b for p, b in zip(prices, label[1:]))
         rest, rests, least = {frozenset(): 0}, [], [{frozenset(): (0,) * len(room)}]
-        for layer in reversed(self.layers):  # what the rest costs and needs at least
+        for layer in reversed(self.layers):  # least cost and least bytes of the choices that remain
             rests.append(rest)
             rest = {s: min((priced(c) + rest[a] for c, a in choices), default=float("inf")) for s, choices in layer.items()}
             least.append({s: tuple(min((c[1 + t] + least[-1][a][t] for c, a in choices), default=float("inf"))
@@ -186,7 +192,7 @@ class Program:
 
 
 def check(certificate):
-    """Returns what the certificate proves, as a text. Fails if it proves nothing."""
+    """Returns a text that says what the certificate proves. Fails if it proves nothing."""
     graph, budget, cost = Graph(certificate["graph"]), certificate["budget_bytes"], certificate["least_cost"]
     rule, moments, steps = certificate["order"], certificate["moments"], certificate["steps"]
     whole(budget, -1)

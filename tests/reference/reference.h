@@ -16,12 +16,13 @@
 #include "cairn/core/profile.h"
 #include "cairn/core/schedule.h"
 
-/// The definitions of the memory model, written literally and without regard to speed. All fast functions are tested
-/// against them. They use the accessors of Graph and the plain structs of schedule.h and profile.h, and share no code
-/// with what they test. Steps count from 0. A run of a node is identified by its step. Memory is in bytes.
+/// These are the definitions of the memory model, written literally and without regard to speed. All fast functions are
+/// tested against them. The definitions use the accessors of Graph and the plain structs of schedule.h and profile.h,
+/// and share no code with the functions that they test. Steps count from 0. A run of a node is identified by its step.
+/// Memory is in bytes.
 namespace cairn::core::reference {
 
-/// Returns whether `reader` has this value as an input. O(in-degree).
+/// Returns whether `value` is an input of the node `reader`. Takes time linear in the number of inputs.
 inline bool reads(const Graph& graph, NodeId reader, ValueId value) {
   for (const ValueId input : graph.inputs(reader)) {
     if (input == value) return true;
@@ -29,7 +30,7 @@ inline bool reads(const Graph& graph, NodeId reader, ValueId value) {
   return false;
 }
 
-/// Returns whether one of the steps [begin, end) runs `node`. O(end - begin).
+/// Returns whether one of the steps from `begin` to end - 1 runs `node`. O(end - begin).
 inline bool stands(const Schedule& schedule, NodeId node, std::int64_t begin, std::int64_t end) {
   for (std::int64_t i = begin; i < end; ++i) {
     if (schedule.steps[i] == node) return true;
@@ -37,9 +38,9 @@ inline bool stands(const Schedule& schedule, NodeId node, std::int64_t begin, st
   return false;
 }
 
-/// Finds the first defect, in the order of the steps. A schedule is valid when it runs the producers of a step's inputs
-/// somewhere before that step, runs every node of which something is kept and every node that nobody reads, and runs no
-/// pinned node twice. O(T^2 * in-degree).
+/// Returns the first defect of a schedule, in the order of the steps. A schedule is valid under three conditions: the
+/// producers of a step's inputs run somewhere before the step; every node with a kept output and every node without
+/// readers runs; and no pinned node runs twice. O(T^2 * in-degree) for T steps.
 inline Defect find_defect(const Graph& graph, const Schedule& schedule) {
   for (std::int64_t i = 0; i < schedule.length(); ++i) {
     const NodeId node = schedule.steps[i];
@@ -72,8 +73,9 @@ struct MadeValue {
   bool operator==(const MadeValue&) const = default;
 };
 
-/// Returns whether this value is read at step `from` or later, before its node runs again. Also true if the value is
-/// kept and its node does not run again. All functions below require a valid schedule. O(T * in-degree) for T steps.
+/// Returns whether a value is read at step `from` or later, before its node runs again. Returns true also if the value
+/// is kept and its node does not run again. This function and all below require a valid schedule. O(T * in-degree) for
+/// T steps.
 inline bool needed(const Graph& graph, const Schedule& schedule, MadeValue made, std::int64_t from) {
   const NodeId node = schedule.steps[made.step];
   for (std::int64_t i = made.step + 1; i < schedule.length(); ++i) {
@@ -83,8 +85,8 @@ inline bool needed(const Graph& graph, const Schedule& schedule, MadeValue made,
   return graph.value_kept(made.value);
 }
 
-/// live(i): the values made before step i that are read at step i or later (before their node runs again), or kept. In
-/// the order of steps, then of outputs.
+/// Returns live(i): the values made before step i that are kept, or that are read at step i or later, before their node
+/// runs again. They are in the order of the steps that made them, and then of the outputs.
 inline std::vector<MadeValue> live(const Graph& graph, const Schedule& schedule, std::int64_t step) {
   std::vector<MadeValue> values;
   for (std::int64_t j = 0; j < step; ++j) {
@@ -95,14 +97,14 @@ inline std::vector<MadeValue> live(const Graph& graph, const Schedule& schedule,
   return values;
 }
 
-/// Bytes of all outputs of a node.
+/// Returns the sum of the sizes of all outputs of a node, in bytes.
 inline std::int64_t output_bytes(const Graph& graph, NodeId node) {
   std::int64_t bytes = 0;
   for (const ValueId value : graph.outputs(node)) bytes += graph.value_size(value);
   return bytes;
 }
 
-/// during(i): the sizes of what is live at i, the outputs of the node at i, and its scratch.
+/// Returns during(i): the sizes of the values in live(i) and of the outputs of step i, plus the scratch of its node.
 inline std::int64_t during(const Graph& graph, const Schedule& schedule, std::int64_t step) {
   const NodeId node = schedule.steps[step];
   std::int64_t bytes = output_bytes(graph, node) + graph.scratch(node);
@@ -110,14 +112,14 @@ inline std::int64_t during(const Graph& graph, const Schedule& schedule, std::in
   return bytes;
 }
 
-/// after(i): the sizes of the values that are read after i, or kept.
+/// Returns after(i): the sizes of all values that are kept or are read after step i.
 inline std::int64_t after(const Graph& graph, const Schedule& schedule, std::int64_t step) {
   std::int64_t bytes = 0;
   for (const MadeValue& made : live(graph, schedule, step + 1)) bytes += graph.value_size(made.value);
   return bytes;
 }
 
-/// The memory profile of T steps: (0, during(0), after(0), ..., during(T - 1), after(T - 1)).
+/// Returns the memory profile of T steps: (0, during(0), after(0), ..., during(T - 1), after(T - 1)).
 inline std::vector<std::int64_t> profile(const Graph& graph, const Schedule& schedule) {
   std::vector<std::int64_t> bytes{0};
   for (std::int64_t i = 0; i < schedule.length(); ++i) {
@@ -127,7 +129,7 @@ inline std::vector<std::int64_t> profile(const Graph& graph, const Schedule& sch
   return bytes;
 }
 
-/// max over i of during(i); 0 for the empty schedule.
+/// Returns the largest during(i) of all steps i, or 0 for the empty schedule.
 inline std::int64_t peak(const Graph& graph, const Schedule& schedule) {
   std::int64_t highest = 0;
   for (std::int64_t i = 0; i < schedule.length(); ++i) {
@@ -136,7 +138,7 @@ inline std::int64_t peak(const Graph& graph, const Schedule& schedule) {
   return highest;
 }
 
-/// The first step that reaches the peak; -1 for the empty schedule.
+/// Returns the first step that reaches the peak, or -1 for the empty schedule.
 inline std::int64_t peak_step(const Graph& graph, const Schedule& schedule) {
   const std::int64_t highest = reference::peak(graph, schedule);
   for (std::int64_t i = 0; i < schedule.length(); ++i) {
@@ -145,22 +147,22 @@ inline std::int64_t peak_step(const Graph& graph, const Schedule& schedule) {
   return -1;
 }
 
-/// The sum of the costs of the nodes at all steps.
+/// Returns the sum of the costs of the nodes at all steps.
 inline std::int64_t cost(const Graph& graph, const Schedule& schedule) {
   std::int64_t sum = 0;
   for (const NodeId node : schedule.steps) sum += graph.cost(node);
   return sum;
 }
 
-/// Number of steps whose node ran before.
+/// Returns the number of steps whose node has already run at an earlier step.
 inline std::int64_t recomputed(const Schedule& schedule) {
   std::int64_t count = 0;
   for (std::int64_t i = 0; i < schedule.length(); ++i) count += stands(schedule, schedule.steps[i], 0, i);
   return count;
 }
 
-/// The lifetime of every output of every step: a value is in memory from the step that makes it to its last read, or to
-/// the end of the schedule where it is kept. O(T^3 * in-degree).
+/// Returns the lifetime of every output of every step. A lifetime goes from the step that makes the value to its last
+/// read. If the value is kept and not computed again, the lifetime goes to the end of the schedule. O(T^3 * in-degree).
 inline std::vector<Lifetime> lifetimes(const Graph& graph, const Schedule& schedule) {
   std::vector<Lifetime> result;
   for (std::int64_t first = 0; first < schedule.length(); ++first) {
@@ -175,8 +177,8 @@ inline std::vector<Lifetime> lifetimes(const Graph& graph, const Schedule& sched
   return result;
 }
 
-/// A lower bound on the peak of any schedule: each node's inputs, outputs and scratch are in memory at once while it
-/// runs, and all that is kept is in memory at the end.
+/// Returns a lower bound on the peak of any schedule. It is the maximum of two kinds of sums: a node's inputs, outputs
+/// and scratch, which are in memory at once while the node runs; and all kept values, which are in memory at the end.
 inline std::int64_t peak_lower_bound(const Graph& graph) {
   std::int64_t bound = 0, kept = 0;
   for (NodeId node = 0; node < graph.node_count(); ++node) {
@@ -188,8 +190,8 @@ inline std::int64_t peak_lower_bound(const Graph& graph) {
   return std::max(bound, kept);
 }
 
-/// Repeatedly removes runs of which nothing is read, except the last run of a node that must be in the schedule. The
-/// order of removal does not matter: no removal gives another run a new reader.
+/// Repeatedly removes a run whose outputs nobody reads, unless it is the last run of a node that must be in the
+/// schedule. The order of removal does not matter, because a removal gives no other run a new reader.
 inline Schedule drop_unread(const Graph& graph, Schedule schedule) {
   const auto removable = [&](std::int64_t j) {
     const NodeId node = schedule.steps[j];
@@ -211,8 +213,9 @@ inline Schedule drop_unread(const Graph& graph, Schedule schedule) {
   return schedule;
 }
 
-/// The least peak over all topological orders, without recomputation. Memory after a set of nodes has run does not
-/// depend on their order, so this goes over sets. O(2^n * (n + m)); throws std::invalid_argument above 20 nodes.
+/// Returns the least peak over all topological orders, i.e. without recomputation. The search goes over sets of nodes,
+/// because the memory after a set of nodes has run does not depend on their order. O(2^n * (n + m)) for n nodes and m
+/// edges. Throws std::invalid_argument above 20 nodes.
 inline std::int64_t least_peak_without_recomputation(const Graph& graph) {
   const NodeId n = graph.node_count();
   if (n > 20) throw std::invalid_argument("least_peak_without_recomputation is for at most 20 nodes");
@@ -245,26 +248,29 @@ inline std::int64_t least_peak_without_recomputation(const Graph& graph) {
   return least[all];
 }
 
-/// Finds a schedule of least cost (and, among those, of least length) with a peak within `budget`, over all schedules
-/// with any amount of recomputation. Returns nothing if there is none. This is a uniform-cost search. A state consists
-/// of the values in memory, and of those nodes that have run and whose runs must be remembered: they may not run again,
-/// or must run at least once. A move drops a value at no cost, or runs a node whose inputs are in memory and whose
-/// outputs are not. If an output is still in memory, it can be dropped before its node runs again. About 4^n * n states
-/// and moves at worst, for n nodes. Throws std::invalid_argument above 12 nodes or 24 values.
+/// Returns a schedule of least cost with a peak within `budget`, over all schedules with any amount of recomputation.
+/// Among schedules of equal cost, it has the least length. Returns nothing if no schedule fits.
+///
+/// This is a uniform-cost search. A state consists of the values in memory and of a set of nodes that have run. The set
+/// needs to contain only nodes that may not run again (pinned ones), or that must run at least once although nothing is
+/// read or kept of them. One move drops a value at no cost. The other move runs a node whose inputs are in memory and
+/// whose outputs are not. Nothing is lost by the latter condition, because an output can be dropped before its node
+/// runs again. There are at most about 4^n * n states and moves for n nodes. Throws std::invalid_argument above 12
+/// nodes or 24 values.
 inline std::optional<Schedule> cheapest_within(const Graph& graph, std::int64_t budget) {
   const NodeId n = graph.node_count();
   if (n > 12 || graph.value_count() > 24) {
     throw std::invalid_argument("cheapest_within is for at most 12 nodes and 24 values");
   }
-  using State = std::pair<std::uint32_t, std::uint32_t>;   // values in memory, nodes that have run
-  using Distance = std::pair<std::int64_t, std::int64_t>;  // cost, steps
+  using State = std::pair<std::uint32_t, std::uint32_t>;   // values in memory, and remembered nodes that have run
+  using Distance = std::pair<std::int64_t, std::int64_t>;  // cost, number of steps
   struct Arrival {
     Distance distance;
     State from;
-    NodeId ran;  // kNoNode: a value was dropped
+    NodeId ran;  // kNoNode if the move dropped a value
   };
   std::uint32_t kept = 0;
-  std::uint32_t remembered = 0;  // pinned nodes, and nodes without readers of which nothing is kept
+  std::uint32_t remembered = 0;  // pinned nodes, and nodes of which nothing is read or kept
   std::vector<std::uint32_t> inputs(static_cast<std::size_t>(n), 0), outputs(static_cast<std::size_t>(n), 0);
   for (NodeId node = 0; node < n; ++node) {
     bool read_or_kept = false;
@@ -323,7 +329,8 @@ inline std::optional<Schedule> cheapest_within(const Graph& graph, std::int64_t 
   return std::nullopt;
 }
 
-/// The least peak over all schedules with any amount of recomputation: the least budget that cheapest_within can meet.
+/// Returns the least peak over all schedules with any amount of recomputation, i.e. the least budget within which
+/// cheapest_within() finds a schedule.
 inline std::int64_t least_peak(const Graph& graph) {
   std::int64_t low = 0, high = least_peak_without_recomputation(graph);
   while (low < high) {

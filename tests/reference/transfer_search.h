@@ -21,10 +21,10 @@
 #include "cairn/core/schedule.h"
 #include "cairn/tests/reference/transfers.h"
 
-/// Brute force over all schedules with transfers of a small graph, with any amount of recomputation.
+/// This is a brute-force search over all schedules of a small graph with transfers and any amount of recomputation.
 namespace cairn::core::reference {
 
-/// The limits that a schedule must keep. Memory is in bytes.
+/// The limits within which a schedule must stay. Memory is in bytes.
 struct TransferLimits {
   std::int64_t device = 0;
   std::int64_t host = 0;
@@ -32,43 +32,50 @@ struct TransferLimits {
 
 struct FastestSchedule {
   std::int64_t makespan = 0;
-  Schedule schedule;  ///< has this makespan, and is within the limits
+  Schedule schedule;  ///< a schedule that has this makespan and is within the limits
 };
 
-/// Searches for a schedule of least makespan in the order of makespans. A state is what is true right after a step has
-/// ended: what has run, what is on the device and on the host, which copies are in flight, and until when. A move
-/// decides everything about one gap, and runs a node. The moves of a gap are
-/// - to drop occurrences and copies on the host;
-/// - to start copies, in the order in which the link carries them;
-/// - to choose the copies in flight that must be over before the next step begins (those whose `finish` is this step).
+/// Searches for a schedule of least makespan. It visits states in the order of a lower bound on the makespan. A state
+/// is what holds right after a step has ended: which nodes have run, which values are on the device and on the host,
+/// which copies are in flight, and when they end. A move decides everything about the gap between this step and the
+/// next one, and then runs a node. The decisions in a gap are
+/// - which occurrences on the device and which copies on the host are dropped;
+/// - which transfers start, in the order in which the link carries them;
+/// - which of the transfers in flight must be complete before the next step begins (their `finish` is this step).
 ///
-/// The search covers all schedules, except for these, which are never better than others that it covers:
-/// - Nothing is dropped that would fit into the gap and the step behind it, because it can be dropped in the next gap.
-///   What is computed again or fetched replaces what it supersedes.
-/// - What nothing reads is dropped at once. A fetched occurrence is dropped only after a step has read it, and a copy
-///   on the host only after a fetch of it has started: the others are not valid.
-/// - The host never holds two copies of one value. Let e1 and e2 be evicts of one value, in the order of the link,
-///   whose copies are on the host in one gap. If e1.finish <= e2.finish, the fetches of e2 can fetch the copy of e1
-///   instead: it is over earlier. If e1.finish > e2.finish, the fetches of e1 can fetch the copy of e2: it is over
-///   before step e2.finish begins, and they start after that step, so they wait no longer. In both cases one evict is
-///   deleted. Its occurrence is held no longer than before, every other copy begins no later, and the copy that remains
-///   is on the host only in gaps in which one of the two was there.
-/// - Of the occurrences of a value that were superseded before their evict starts, only the newest is held. It can be
-///   evicted in place of an older one: it is read before it is superseded, and it is held in no gap in which the older
-///   one was not held.
-/// - At most two fetches of a value are in flight together. Let F1, F2 and F3, by `finish`, be in flight together. By
-///   the rule above, all of them fetch one copy, and no evict of the value starts before F3.finish. So the readers of
-///   F2 can read the occurrence before F2 instead: F1, or what was computed since. It is on the device after F2 starts,
-///   and no evict takes it away before F3 supersedes F2. Then F2 is deleted.
+/// An occurrence of a value is superseded when a newer occurrence takes its place for all later readers. The search
+/// covers all schedules except the following ones, each of which is no better than some schedule that the search
+/// covers:
+/// - A schedule that drops an occurrence although it would fit into memory in the gap and in the next step. The
+///   occurrence can be dropped in the next gap instead. The rule does not apply if the value is computed again or
+///   fetched there.
+/// - A schedule that holds what nothing reads. A fetched occurrence is dropped only after a step has read it, and a
+///   copy on the host only after a fetch of it has started, because otherwise the schedule would not be valid.
+/// - A schedule in which the host holds two copies of one value. Let e1 and e2 be evicts of one value, in the order of
+///   the link, whose copies are on the host in the same gap. If e1.finish <= e2.finish, the fetches of e2 can fetch the
+///   copy of e1 instead, because it is complete earlier. If e1.finish > e2.finish, the fetches of e1 can fetch the copy
+///   of e2 instead: that copy is complete before step e2.finish begins, and these fetches start after that step, so
+///   they wait no longer. In both cases, the evict without fetches is deleted. Then its occurrence is held no longer
+///   than before, every other copy begins no later, and the remaining copy is on the host only in gaps in which one of
+///   the two copies was.
+/// - A schedule that holds several occurrences of a value which were superseded before their evict starts. The newest
+///   of them can be evicted in place of an older one: it was read before it was superseded, and it is held only in gaps
+///   in which the older one was held.
+/// - A schedule with more than two fetches of a value in flight. Let F1, F2 and F3, in the order of `finish`, be in
+///   flight together. By the rule about copies on the host, all three fetch the same copy, and no evict of the value
+///   starts before F3.finish. So the readers of F2 can read the occurrence that is the newest before F2.finish, i.e.
+///   that of F1 or one that was computed since. It is on the device after F2 starts, and no evict takes it away before
+///   F3 supersedes F2. Then F2 is deleted.
 ///
-/// Of two states that differ only in times, one is left out if none of its times is earlier: the same moves lead to
-/// times that are no earlier. Of times before the end of the last step, only this end matters, because copies and steps
-/// begin no earlier. So times that come back to the same state are never better, and the search ends.
+/// If two states differ only in times and none of the second one's times is earlier, the second state is left out: the
+/// same moves from it lead to times that are no earlier. Times before the end of the last step are replaced by this
+/// end, because copies and steps cannot begin before it. So a sequence of moves that returns to the same state with
+/// later times is never better, and the search ends.
 class TransferSearch {
  public:
-  /// Searches for schedules whose makespan is below `bound`. Without a link, costs and copies take no time. Then each
-  /// copy is over in the gap in which it starts: an evict that starts later holds nothing longer on the device, and
-  /// what a fetch makes is held shorter.
+  /// Prepares a search for schedules whose makespan is below `bound`. Without a `link`, costs and copies take no time.
+  /// Then each copy may be complete in the gap in which it starts: an evict can start later instead, which holds
+  /// nothing longer on the device, and a fetched occurrence is held for a shorter time.
   TransferSearch(const Graph& graph, const TransferLimits& limits, const std::optional<Link>& link, std::int64_t bound,
                  std::int64_t& work)
       : graph_(graph),
@@ -88,8 +95,8 @@ class TransferSearch {
     }
   }
 
-  /// Returns nothing if there is no such schedule. Throws std::runtime_error after as many decisions about gaps
-  /// as the constructor's `work` says, and counts it down.
+  /// Returns a fastest schedule, or nothing if no schedule is below the bound. Each decision about a gap counts down
+  /// the variable `work` that was given to the constructor. Throws std::runtime_error once it is used up.
   std::optional<FastestSchedule> run() {
     push(State{}, 0);
     while (!queue_.empty()) {
@@ -102,50 +109,53 @@ class TransferSearch {
     return std::nullopt;
   }
   std::int64_t states() const { return static_cast<std::int64_t>(states_.size()); }
-  /// If run() has found nothing, no makespan is below this.
+  /// Returns a lower bound on all makespans, if run() has found nothing.
   std::int64_t next_end() const { return next_end_; }
 
  private:
   static constexpr ValueId kMost = 16;
 
-  /// What a step would read of a value.
+  /// Says which occurrence of a value a step would read: none, a computed one, a fetched one, or one whose evict is in
+  /// flight.
   enum class Latest : std::uint8_t { none, computed, fetched, leaving };
-  /// A value between two steps.
+  /// Says where a value is, in the gap between two steps.
   struct Place {
     Latest latest = Latest::none;
-    bool spare = false;        ///< a superseded computed occurrence is held, so that it can be evicted
-    bool leaves = false;       ///< a superseded occurrence is held, because its evict is in flight
-    bool on_host = false;      ///< a copy is complete
-    bool unserved = false;     ///< no fetch of the copy on the host, or of the one on its way there, has started
-    bool unread = false;       ///< the latest occurrence is a fetched one, and nothing has read it
-    std::uint8_t fetches = 0;  ///< fetches in flight
+    bool spare = false;        ///< the device holds a superseded computed occurrence, so that it can be evicted
+    bool leaves = false;       ///< the device holds a superseded occurrence, because its evict is in flight
+    bool on_host = false;      ///< the host holds a complete copy
+    bool unserved = false;     ///< no fetch has started of the copy that is on the host or on its way there
+    bool unread = false;       ///< the latest occurrence was fetched, and no step has read it
+    std::uint8_t fetches = 0;  ///< number of fetches in flight
   };
-  /// A copy in flight.
+  /// A transfer in flight.
   struct Job {
     bool fetch = false;
     ValueId value = kNoValue;
-    std::int64_t start = 0;  ///< step after which it starts
-    std::int64_t end = 0;    ///< time
-    std::size_t index = 0;   ///< in the schedule's evicts or fetches
+    std::int64_t start = 0;  ///< step after which the transfer starts
+    std::int64_t end = 0;    ///< time at which the transfer ends
+    std::size_t index = 0;   ///< index in the schedule's evicts or fetches
   };
   struct State {
     std::uint32_t ran = 0;
     std::array<Place, kMost> places{};
-    std::vector<Job> jobs;               ///< in flight, in the order of the link
-    std::int64_t now = 0;                ///< end of the last step
-    std::array<std::int64_t, 2> free{};  ///< when the links for evicts and for fetches are free
-    // The schedule so far, and where its values come from. They do not matter for what is possible.
+    std::vector<Job> jobs;               ///< transfers in flight, in the order in which the link carries them
+    std::int64_t now = 0;                ///< time at which the last step ends
+    std::array<std::int64_t, 2> free{};  ///< times from which the links for evicts and for fetches are free
+    // The remaining fields are the schedule so far, and where its values come from. Which moves are possible does not
+    // depend on them.
     Schedule schedule;
     std::array<std::int64_t, kMost> made{}, spare_made{};
-    std::array<std::int32_t, kMost> copy{};  ///< evict of the copy on the host
+    std::array<std::int32_t, kMost> copy{};  ///< the evict that made the copy on the host
   };
-  /// A state and the decisions in the gap behind it so far.
+  /// A state, and the decisions that were made so far in the gap after it.
   struct Gap {
     State state;
-    std::vector<std::pair<ValueId, bool>> dropped{};  ///< from the device: value, whether a spare
-    std::uint32_t host_dropped = 0;                   ///< values
-    std::uint32_t evicted = 0;                        ///< values whose evict starts in this gap
-    std::uint32_t must_finish = 0;                    ///< values whose evict must be over before the next step
+    /// Occurrences that are dropped from the device: the value, and whether the occurrence was a spare.
+    std::vector<std::pair<ValueId, bool>> dropped{};
+    std::uint32_t host_dropped = 0;  ///< values whose copy on the host is dropped
+    std::uint32_t evicted = 0;       ///< values whose evict starts in this gap
+    std::uint32_t must_finish = 0;   ///< values whose evict must be complete before the next step
   };
 
   static std::size_t at(ValueId value) { return static_cast<std::size_t>(value); }
@@ -168,7 +178,8 @@ class TransferSearch {
     return bytes;
   }
 
-  /// Chooses for each value from `value` on what is dropped of it right after the step.
+  /// For each value from `value` on, chooses what is dropped of it right after the step. Then goes on with
+  /// choose_starts().
   void choose_drops(const Gap& gap, ValueId value) {
     if (value == graph_.value_count()) {
       choose_starts(gap);
@@ -200,8 +211,8 @@ class TransferSearch {
     }
   }
 
-  /// Chooses the copies that start now, one after another. Without a common link, evicts come first. If copies take no
-  /// time, their order is that of the values.
+  /// Chooses the transfers that start in this gap, one after another. If each direction has its own link, evicts are
+  /// started before fetches. If copies take no time, they are started in the order of their values.
   void choose_starts(const Gap& gap) {
     if (device_bytes(gap.state) > limits_.device || host_bytes(gap.state) > limits_.host) return;
     choose_finishes(gap);
@@ -225,8 +236,8 @@ class TransferSearch {
     }
   }
 
-  /// Goes on after a copy was started, if all fetches that must follow can be over early enough: that of a copy in
-  /// flight, and at least one of each other copy on the host.
+  /// Goes on after a transfer was started, unless fetches would end too late. Each copy that is on the host, or on its
+  /// way there, must be fetched at least once, and all these fetches must end before the bound on the makespan.
   void start(const Gap& gap) {
     const State& state = gap.state;
     std::int64_t end = std::max(state.free[1], state.now);
@@ -281,15 +292,16 @@ class TransferSearch {
     return next;
   }
 
-  /// Returns whether two copies that start after the same step may be carried in this order, if the first one is still
-  /// in flight when the second one is over, or both are over before the same step.
+  /// Returns whether a schedule can have two transfers in this order on the link, because transfers that start after
+  /// the same step are carried in the order of `finish`. The second one is complete before the next step. `first_over`
+  /// says whether the first one is, too.
   bool in_order(const Job& first, const Job& second, bool first_over) const {
     const bool same_link = !duplex_ || first.fetch == second.fetch;
     if (instant_ || !same_link || first.start != second.start) return true;
     return first_over && !(first.fetch && !second.fetch);
   }
 
-  /// Chooses the copies that are over before the next step begins. Then runs any node, or ends the schedule.
+  /// Chooses the transfers that are complete before the next step begins. Then runs any node, or ends the schedule.
   void choose_finishes(const Gap& gap) {
     const auto& jobs = gap.state.jobs;
     for (std::uint32_t over = instant_ ? (1U << jobs.size()) - 1 : 0; over < 1U << jobs.size(); ++over) {
@@ -309,7 +321,8 @@ class TransferSearch {
     const std::int64_t step = state.schedule.length();
     std::int64_t begin = state.now, fetched = state.now;
     state.jobs.clear();
-    for (const bool fetch : {false, true}) {  // a fetched occurrence supersedes one that leaves at the same time
+    // Evicts come first, because a fetched occurrence supersedes one that leaves at the same time.
+    for (const bool fetch : {false, true}) {
       for (std::size_t k = 0; k < gap.state.jobs.size(); ++k) {
         const Job& job = gap.state.jobs[k];
         if (job.fetch != fetch || (over >> k & 1U) == 0) continue;
@@ -340,7 +353,7 @@ class TransferSearch {
     for (NodeId node = 0; node < graph_.node_count(); ++node) step_to(gap, state, begin, node);
   }
 
-  /// Makes an occurrence of a value the latest one.
+  /// Makes a new occurrence of the value the latest one. `how` says whether it was computed or fetched.
   void arrive(State& state, ValueId value, Latest how) const {
     Place& place = state.places[at(value)];
     if (place.latest == Latest::leaving) place.leaves = true;
@@ -367,7 +380,7 @@ class TransferSearch {
     queue_.push({makespan, std::numeric_limits<std::int64_t>::min(), states_.size() - 1});
   }
 
-  /// Runs a node behind the gap, if it can run.
+  /// Runs a node after the gap, unless the node cannot run there.
   void step_to(const Gap& gap, const State& before, std::int64_t begin, NodeId node) {
     if (graph_.pinned(node) && (before.ran >> node & 1U) != 0) return;
     for (const ValueId input : graph_.inputs(node)) {
@@ -375,7 +388,8 @@ class TransferSearch {
     }
     for (const ValueId value : graph_.outputs(node)) {
       const Place& place = before.places[at(value)];
-      // What a new occurrence replaces must have been dropped, unless it can still be evicted or leaves.
+      // The occurrence that a new one replaces must have been dropped, unless it can still be evicted or is being
+      // evicted.
       if (size(value) == 0) continue;
       if (place.latest == Latest::fetched || (place.latest == Latest::computed && !movable_[at(value)])) return;
       if (place.latest == Latest::computed && place.spare) return;
@@ -408,7 +422,7 @@ class TransferSearch {
     push(std::move(state), remaining_cost(node, before.ran));
   }
 
-  /// Returns whether a schedule that lasts at least until `time` may be below the bound.
+  /// Returns whether a schedule that ends at `time` or later can have a makespan below the bound.
   bool early(std::int64_t time) {
     if (time >= least_end_) next_end_ = std::min(next_end_, time);
     return time < least_end_;
@@ -451,7 +465,8 @@ class TransferSearch {
     return std::equal(a.begin(), a.end(), b.begin(), [](std::int64_t x, std::int64_t y) { return x <= y; });
   }
 
-  /// Returns whether another state with the same key has times that are nowhere later, and somewhere earlier.
+  /// Returns whether another state, which differs only in times, has no later times and some earlier time than this
+  /// state.
   bool superseded(const State& state) {
     const Times times = times_of(state);
     const auto& all = arrivals_.at(key_of(state));
@@ -473,14 +488,15 @@ class TransferSearch {
 
   const Graph& graph_;
   const TransferLimits limits_;
-  const bool instant_;  ///< nothing takes time
+  const bool instant_;  ///< whether costs and copies take no time
   const bool duplex_;
-  std::int64_t least_end_;  ///< the makespan must be below this
-  std::int64_t& work_;      ///< number of decisions about gaps that are left
+  std::int64_t least_end_;  ///< the makespan must be below this time
+  std::int64_t& work_;      ///< number of decisions about gaps that may still be made
   std::int64_t next_end_ = std::numeric_limits<std::int64_t>::max();
   std::array<bool, kMost> wanted_{}, movable_{};
   std::array<std::int64_t, kMost> copy_time_{};
-  using Entry = std::tuple<std::int64_t, std::int64_t, std::size_t>;  // bound of the makespan, order, place in states_
+  // An Entry has a lower bound on the makespan, the order of ties, and an index in states_.
+  using Entry = std::tuple<std::int64_t, std::int64_t, std::size_t>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue_;
   std::vector<State> states_;
   std::map<std::size_t, Schedule> goals_;
@@ -494,7 +510,8 @@ inline std::optional<Schedule> any_within(const Graph& graph, const TransferLimi
   return found ? std::optional(found->schedule) : std::nullopt;
 }
 
-/// Returns the least peak on the device of all schedules with transfers whose peak on the host is at most `host`.
+/// Returns the least peak on the device, over all schedules with transfers whose peak on the host is at most `host`
+/// bytes.
 inline std::int64_t least_peak_with_transfers(const Graph& graph, std::int64_t host) {
   std::int64_t low = 0, high = least_peak_without_recomputation(graph);
   while (low < high) {
@@ -508,8 +525,8 @@ inline std::int64_t least_peak_with_transfers(const Graph& graph, std::int64_t h
   return low;
 }
 
-/// Returns a schedule with transfers of least makespan within the limits, or nothing if there is none. Searches below
-/// bounds on the makespan that grow, up to that of the cheapest schedule without transfers.
+/// Returns a schedule of least makespan within the limits, with transfers over `link`, or nothing if no schedule fits.
+/// It searches with growing bounds on the makespan, up to the makespan of the cheapest schedule without transfers.
 inline std::optional<FastestSchedule> fastest_within(const Graph& graph, const TransferLimits& limits, const Link& link,
                                                      std::int64_t work = 2'000'000) {
   if (!any_within(graph, limits, work)) return std::nullopt;

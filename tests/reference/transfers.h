@@ -19,21 +19,22 @@
 #include "cairn/core/timeline.h"
 #include "cairn/tests/reference/reference.h"
 
-/// The definitions of transfers between device and host, written literally and without regard to speed. They extend
-/// the definitions of reference.h, and share no code with what they test. Steps count from 0, and there are T steps.
-/// Moment 2i is step i, and moment 2i + 1 is the gap between steps i and i + 1. Memory is in bytes.
+/// These are the definitions of transfers between device and host, written literally and without regard to speed. They
+/// extend the definitions of reference.h, and share no code with the functions that they test. Steps count from 0, and
+/// T is the number of steps. Moment 2i is step i, and moment 2i + 1 is the gap between steps i and i + 1. Memory is in
+/// bytes.
 namespace cairn::core::reference {
 
 /// One occurrence of a value on the device, which a step computes or a fetch makes.
 struct Occurrence {
   ValueId value = kNoValue;
-  std::int64_t made = -1;      ///< step that computes it; -1 for a fetch
-  std::int32_t fetch = -1;     ///< fetch that makes it; -1 for a computed one
+  std::int64_t made = -1;      ///< step that computes it, or -1 if a fetch makes it
+  std::int32_t fetch = -1;     ///< fetch that makes it, or -1 if a step computes it
   std::int64_t available = 0;  ///< first step that can read it: made + 1, or `finish` of the fetch
-  std::int32_t evict = -1;     ///< evict that takes it away; -1 if none does
+  std::int32_t evict = -1;     ///< evict that takes it to the host, or -1 if none does
 };
 
-/// Returns whether another output takes over the storage of `value`.
+/// Returns whether an output of another node overwrites the storage of `value` in place.
 inline bool storage_taken(const Graph& graph, ValueId value) {
   for (ValueId other = 0; other < graph.value_count(); ++other) {
     if (graph.inplace(other) == value) return true;
@@ -41,19 +42,20 @@ inline bool storage_taken(const Graph& graph, ValueId value) {
   return false;
 }
 
-/// Returns whether transfers may move `value`.
+/// Returns whether transfers are permitted to move `value`.
 inline bool movable(const Graph& graph, ValueId value) {
   return !graph.pinned(graph.producer(value)) && !storage_taken(graph, value) && graph.value_size(value) > 0;
 }
 
-/// Returns a defect of a transfer of `value`. It names the node of the value, if there is such a value.
+/// Returns the Defect for a bad transfer with the given index. If `value` exists, the Defect names its node.
 inline Defect bad_transfer(const Graph& graph, Defect::Kind kind, ValueId value, std::size_t index,
                            Defect::Reason reason) {
   const bool known = value >= 0 && value < graph.value_count();
   return {kind, -1, known ? graph.producer(value) : kNoNode, kNoNode, static_cast<std::int64_t>(index), reason};
 }
 
-/// Returns the first reason, in the order of Defect::Reason, why an evict by itself is bad, or none.
+/// Returns why an evict is bad even if no other transfer is considered: the first reason in the order of
+/// Defect::Reason.
 inline Defect::Reason fault(const Graph& graph, const Schedule& schedule, const Evict& evict) {
   using Reason = Defect::Reason;
   if (evict.value < 0 || evict.value >= graph.value_count()) return Reason::unknown_value;
@@ -69,7 +71,7 @@ inline Defect::Reason fault(const Graph& graph, const Schedule& schedule, const 
   return Reason::none;
 }
 
-/// Returns the first reason, in the order of Defect::Reason, why a fetch is bad, or none. All evicts must be good.
+/// Returns why a fetch is bad: the first reason in the order of Defect::Reason, or none. All evicts must be good.
 inline Defect::Reason fault(const Graph& graph, const Schedule& schedule, const Fetch& fetch) {
   using Reason = Defect::Reason;
   const auto& evicts = schedule.transfers.evicts;
@@ -82,8 +84,10 @@ inline Defect::Reason fault(const Graph& graph, const Schedule& schedule, const 
   return Reason::none;
 }
 
-/// Returns the defects of the transfers that do not depend on what is read: that of the first bad evict; else those of
-/// all evicts of an occurrence that an evict with a lower index takes away; else that of the first bad fetch.
+/// Returns defects of the transfers that can be found without knowing what steps read. If an evict is bad by itself,
+/// returns the defect of the first such evict. Otherwise, returns the defects of all evicts whose occurrence is also
+/// taken by an evict with a lower index. If there are none of these, returns the defect of the first bad fetch, if
+/// there is one.
 inline std::vector<Defect> defects_of_places(const Graph& graph, const Schedule& schedule) {
   const auto& [evicts, fetches] = schedule.transfers;
   for (std::size_t k = 0; k < evicts.size(); ++k) {
@@ -111,7 +115,8 @@ inline std::vector<Defect> defects_of_places(const Graph& graph, const Schedule&
   return {};
 }
 
-/// Returns all occurrences of all values: those of the steps, by step and output, then those of the fetches.
+/// Returns all occurrences of all values: first those that steps compute, by step and output, and then those of the
+/// fetches.
 inline std::vector<Occurrence> occurrences(const Graph& graph, const Schedule& schedule) {
   const auto& [evicts, fetches] = schedule.transfers;
   std::vector<Occurrence> result;
@@ -131,9 +136,10 @@ inline std::vector<Occurrence> occurrences(const Graph& graph, const Schedule& s
   return result;
 }
 
-/// Returns the index of the occurrence of `value` that step i reads, or that is the last one if i is T. This is the
-/// latest one that is available. If a computed and a fetched one become available together, the fetched one is later.
-/// Of two fetches with the same `finish`, that with the higher index is later. -1: there is none.
+/// Returns the index of the occurrence of `value` that step i reads or, if i is T, of the last occurrence. It is the
+/// latest occurrence that is available at step i. If a computed and a fetched occurrence become available together, the
+/// fetched one is later. Of two fetches with the same `finish`, the one with the higher index is later. Returns -1 if
+/// there is none.
 inline std::int64_t latest(const std::vector<Occurrence>& all, ValueId value, std::int64_t step) {
   std::int64_t found = -1;
   for (std::size_t k = 0; k < all.size(); ++k) {
@@ -144,14 +150,15 @@ inline std::int64_t latest(const std::vector<Occurrence>& all, ValueId value, st
   return found;
 }
 
-/// Returns the evict that has taken `occurrence` to the host before step i begins, or -1.
+/// Returns the evict that has taken `occurrence` to the host before step i begins, or -1 if no evict has.
 inline std::int32_t taken_before(const Schedule& schedule, const Occurrence& occurrence, std::int64_t step) {
   if (occurrence.evict < 0) return -1;
   const Evict& evict = schedule.transfers.evicts[static_cast<std::size_t>(occurrence.evict)];
   return evict.finish <= step ? occurrence.evict : -1;
 }
 
-/// Returns the defects of the first step that has one. The places of transfers must be good, and the nodes exist.
+/// Returns all defects of the first step that has a defect. Before the call, defects_of_places() must have found
+/// nothing, and all nodes in the schedule must exist.
 inline std::vector<Defect> defects_of_steps(const Graph& graph, const Schedule& schedule) {
   const std::vector<Occurrence> all = occurrences(graph, schedule);
   for (std::int64_t i = 0; i < schedule.length(); ++i) {
@@ -173,7 +180,8 @@ inline std::vector<Defect> defects_of_steps(const Graph& graph, const Schedule& 
   return {};
 }
 
-/// Returns the defects at the end: required nodes that never run; else kept values on the host.
+/// Returns the defects at the end: required nodes that never run or, if there are none, kept values that are on the
+/// host.
 inline std::vector<Defect> defects_at_end(const Graph& graph, const Schedule& schedule) {
   std::vector<Defect> defects;
   for (NodeId node = 0; node < graph.node_count(); ++node) {
@@ -195,8 +203,8 @@ inline std::vector<Defect> defects_at_end(const Graph& graph, const Schedule& sc
   return defects;
 }
 
-/// Returns for each of occurrences() the steps that read it, ascending. T stands for the end, at which a kept value
-/// must be on the device. All steps must be good.
+/// Returns, for each of occurrences(), the steps that read it, in ascending order. A read at T stands for the end of
+/// the schedule, at which a kept value must be on the device. No step may have a defect.
 inline std::vector<std::vector<std::int64_t>> reads_of(const Graph& graph, const Schedule& schedule) {
   const std::vector<Occurrence> all = occurrences(graph, schedule);
   std::vector<std::vector<std::int64_t>> reads(all.size());
@@ -212,7 +220,7 @@ inline std::vector<std::vector<std::int64_t>> reads_of(const Graph& graph, const
   return reads;
 }
 
-/// Returns the first fetch whose occurrence nothing reads; else the first evict without a fetch.
+/// Returns the first fetch whose occurrence nothing reads or, if there is none, the first evict that has no fetch.
 inline std::vector<Defect> defects_of_use(const Graph& graph, const Schedule& schedule) {
   const auto& [evicts, fetches] = schedule.transfers;
   const std::vector<Occurrence> all = occurrences(graph, schedule);
@@ -230,8 +238,8 @@ inline std::vector<Defect> defects_of_use(const Graph& graph, const Schedule& sc
   return {};
 }
 
-/// Returns the first defect of a schedule with transfers. If the definition does not say which of several defects comes
-/// first, returns all of them. Empty: the schedule is valid.
+/// Returns the first defect of a schedule with transfers. If the definition does not say which of several defects is
+/// the first, returns all of them. If the schedule is valid, returns an empty vector.
 inline std::vector<Defect> find_defects(const Graph& graph, const Schedule& schedule) {
   if (schedule.transfers.empty()) {
     const Defect defect = find_defect(graph, schedule);
@@ -252,7 +260,7 @@ inline bool valid_with_transfers(const Graph& graph, const Schedule& schedule) {
   return find_defects(graph, schedule).empty();
 }
 
-/// The lifetimes of all occurrences(). All functions below require a valid schedule.
+/// Returns the lifetimes of all occurrences(). This function and all below require a valid schedule.
 inline std::vector<Lifetime> lifetimes_with_transfers(const Graph& graph, const Schedule& schedule) {
   const std::vector<Occurrence> all = occurrences(graph, schedule);
   const auto reads = reads_of(graph, schedule);
@@ -270,10 +278,11 @@ inline std::vector<Lifetime> lifetimes_with_transfers(const Graph& graph, const 
   return result;
 }
 
-/// The profile of the device, (0, during(0), after(0), ...). A step's memory is that of all occurrences held at this
-/// step, and its scratch. A gap's memory is that of all occurrences held there. An occurrence is held
-/// - from the step that computes it, or from the gap behind the fetch's `start`,
-/// - to its last read, or to the gap before the evict's `finish`.
+/// Returns the memory profile of the device, (0, during(0), after(0), ...). The memory of a step is the sum of all
+/// occurrences that are held at the step, plus the scratch of its node. The memory of a gap between two steps is the
+/// sum of all occurrences that are held there. An occurrence is held
+/// - from the step that computes it, or from the gap after step `start` of its fetch,
+/// - to its last read, or to the gap before step `finish` of its evict.
 inline std::vector<std::int64_t> profile_with_transfers(const Graph& graph, const Schedule& schedule) {
   std::vector<std::int64_t> bytes(static_cast<std::size_t>(2 * schedule.length() + 1), 0);
   for (const Lifetime& life : lifetimes_with_transfers(graph, schedule)) {
@@ -299,8 +308,8 @@ inline std::int64_t peak_with_transfers(const Graph& graph, const Schedule& sche
   return *std::max_element(bytes.begin(), bytes.end());
 }
 
-/// Returns the first step that reaches the peak while it runs or, in a schedule with transfers, in the gap behind it.
-/// -1 for the empty schedule.
+/// Returns the first step that reaches the peak while it runs or, if the schedule has transfers, in the gap after it.
+/// Returns -1 for the empty schedule.
 inline std::int64_t peak_step_with_transfers(const Graph& graph, const Schedule& schedule) {
   if (schedule.transfers.empty()) return reference::peak_step(graph, schedule);
   const std::vector<std::int64_t> bytes = profile_with_transfers(graph, schedule);
@@ -313,8 +322,8 @@ inline std::int64_t peak_step_with_transfers(const Graph& graph, const Schedule&
   return -1;
 }
 
-/// Returns the bytes on the host in the gap behind each step. A copy is there from the gap behind the evict's `start`
-/// to the gap before the last `finish` of its fetches.
+/// Returns the bytes on the host in the gap after each step. A copy is on the host from the gap after step `start` of
+/// its evict to the gap before the last `finish` of its fetches.
 inline std::vector<std::int64_t> host_profile(const Graph& graph, const Schedule& schedule) {
   std::vector<std::int64_t> bytes(schedule.steps.size(), 0);
   const auto& [evicts, fetches] = schedule.transfers;
@@ -336,15 +345,16 @@ inline std::int64_t host_peak(const Graph& graph, const Schedule& schedule) {
   return peak;
 }
 
-/// Returns the time in which the link copies `bytes`, in units of cost, rounded up: latency + bytes / bandwidth. The
-/// sum is rounded once. Units that are not a time count as ns. At most the largest int64.
+/// Returns the time in which the link copies `bytes`, in the unit of costs: latency + bytes / bandwidth, rounded up
+/// once at the end. A unit that is not a unit of time counts as ns. The result is at most the largest int64.
 inline std::int64_t copy_cost(const Link& link, std::int64_t bytes, const CostUnit& unit) {
   using Wide = unsigned __int128;
   std::int64_t unit_ns = 1;
   if (unit.name == "us") unit_ns = 1'000;
   if (unit.name == "ms") unit_ns = 1'000'000;
   if (unit.name == "s") unit_ns = 1'000'000'000;
-  // Numerator and denominator are multiplied by the bandwidth. All numbers stay below 2^127.
+  // Both sides of the fraction are multiplied by the bandwidth, so that it has integers only. All of them are below
+  // 2^127.
   const Wide wanted = static_cast<Wide>(link.latency_ns) * static_cast<Wide>(link.bytes_per_second) +
                       static_cast<Wide>(bytes) * 1'000'000'000;
   const Wide per_unit = static_cast<Wide>(link.bytes_per_second) * static_cast<Wide>(unit_ns);
@@ -352,9 +362,10 @@ inline std::int64_t copy_cost(const Link& link, std::int64_t bytes, const CostUn
   return static_cast<std::int64_t>(std::min<Wide>(units, std::numeric_limits<std::int64_t>::max()));
 }
 
-/// A simulation of events. Three servers, the device and one link for each direction, or two if one link serves both
-/// directions, work through lists of jobs in a fixed order. A job begins at the first event at which its server is idle
-/// and all that it waits for is over. Every end of a job is an event.
+/// A simulation of a schedule by events. Three servers work through lists of jobs in a fixed order: the device, the
+/// link for evicts, and the link for fetches. If one link serves both directions, there are only two servers. A job
+/// begins at the first event at which its server is idle and everything that it waits for is complete. An event is the
+/// end of a job.
 class EventSimulation {
  public:
   EventSimulation(const Graph& graph, const Schedule& schedule, const Link& link)
@@ -421,7 +432,7 @@ class EventSimulation {
   }
 
   void run() {
-    using Event = std::pair<std::int64_t, std::size_t>;  // time, server whose job ends
+    using Event = std::pair<std::int64_t, std::size_t>;  // time, and the server whose job ends then
     std::priority_queue<Event, std::vector<Event>, std::greater<>> events;
     std::int64_t now = 0;
     while (true) {
@@ -449,7 +460,7 @@ class EventSimulation {
   const Schedule& schedule_;
   const std::vector<Evict>& evicts_;
   const std::vector<Fetch>& fetches_;
-  Server servers_[3];  ///< the device; the link, or that of evicts; that of fetches
+  Server servers_[3];  ///< [0]: the device; [1]: the link, or the link for evicts; [2]: the link for fetches
   std::vector<std::vector<Span>> spans_;
   std::vector<std::vector<bool>> over_;
 };

@@ -26,9 +26,9 @@ using namespace cairn::report;
 
 namespace {
 
-// --- the definitions, written out literally ------------------------------------------------------------------------
+// The following functions compute the expected results literally by their definitions.
 
-/// Returns the values in memory during a step: those that are live, and those that the step makes.
+/// Returns the values in memory during a step: those that are live there, and those that the step makes.
 std::vector<reference::MadeValue> in_memory(const Graph& graph, const Schedule& schedule, std::int64_t step) {
   std::vector<reference::MadeValue> values = reference::live(graph, schedule, step);
   for (const ValueId x : graph.outputs(schedule.steps[step])) values.push_back({step, x});
@@ -48,7 +48,7 @@ std::int64_t next_read(const Graph& graph, const Schedule& schedule, reference::
   return -1;
 }
 
-/// Returns whether a value is away at a step: it was made before and is not in memory, but is read later or kept.
+/// Returns whether a value is away at a step: it was made earlier, is not in memory, and is read later or kept.
 bool away(const Graph& graph, const Schedule& schedule, std::int64_t step, ValueId value) {
   if (!reference::stands(schedule, graph.producer(value), 0, step)) return false;
   if (holds(graph, schedule, step, value)) return false;
@@ -128,9 +128,9 @@ void check_memory(const Graph& graph, const TensorLabels& labels, const Schedule
   check_shares(at.by_layer, at, [](const LiveTensor& t) { return t.layer; });
 }
 
-/// Checks what a summary says about the values in memory at the baseline's peak. `same_node` is a step of the schedule:
-/// of those that run the node of that peak, the one with the most bytes in memory. Returns the bytes that are
-/// recomputed later.
+/// Checks what a summary says about the values in memory at the baseline's peak. The schedule is compared with the
+/// baseline at `same_node`: of the schedule's steps that run the same node as the baseline's peak step, it is the one
+/// with the most bytes in memory. Returns the bytes that are absent there and are recomputed later.
 std::int64_t check_at_baseline_peak(const Graph& graph, const Schedule& schedule, std::int64_t same_node,
                                     const AtBaselinePeak& at) {
   const Schedule baseline = baseline_schedule(graph);
@@ -153,7 +153,7 @@ std::int64_t check_at_baseline_peak(const Graph& graph, const Schedule& schedule
   return later;
 }
 
-/// Checks that the shares of all layers, and the total of a summary, are the sums over its nodes.
+/// Checks that the shares of all layers, and the total, are sums over the nodes of the summary.
 void check_sums(const RecomputationSummary& summary, const RecomputedShare& total) {
   for (const auto field : {&RecomputedShare::nodes, &RecomputedShare::times, &RecomputedShare::extra_cost,
                            &RecomputedShare::saved_at_baseline_peak, &RecomputedShare::saved_at_peak}) {
@@ -278,8 +278,8 @@ TEST_CASE("what was recomputed, and what that saves, is what the definitions say
 }
 
 TEST_CASE("a chain and its backward pass, by hand", "[explain]") {
-  // The graph is a -> b -> c -> d, with sizes 4, 8, 8 and 2. c overwrites b. d also reads a, has scratch 1, and is
-  // kept.
+  // The graph is a chain a -> b -> c -> d, whose outputs have 4, 8, 8 and 2 bytes. Node c overwrites b. Node d also
+  // reads a, has a scratch of 1 byte, and is kept.
   Node c = make_node("c", 8, {1}, 30), d = make_node("d", 2, {2, 0}, 40);
   c.scratch = -8;
   c.inplace = 1;
@@ -294,8 +294,8 @@ TEST_CASE("a chain and its backward pass, by hand", "[explain]") {
   CHECK(labels.kind_of == std::vector<TensorKind>{TensorKind::activation, TensorKind::activation,
                                                   TensorKind::activation, TensorKind::kept});
 
-  // Bytes in memory at the steps of the baseline: 4, 12, 12, 15; and of the schedule, which recomputes a: 4, 12, 8, 12,
-  // 15.
+  // The steps of the baseline have 4, 12, 12 and 15 bytes in memory. The steps of the schedule, which recomputes a,
+  // have 4, 12, 8, 12 and 15 bytes.
   const Schedule schedule{.steps = {0, 1, 2, 0, 3}};
   const MemoryAt at = memory_at(graph, labels, schedule, 2);
   CHECK(at.bytes == 8);
@@ -321,19 +321,21 @@ TEST_CASE("a chain and its backward pass, by hand", "[explain]") {
   REQUIRE(summary.nodes.size() == 1);
   CHECK(summary.nodes[0].times == 1);
   CHECK(summary.nodes[0].extra_cost == 10);
-  CHECK(summary.nodes[0].away_steps == 1);  // step 2, with 30 of the total cost of 110
+  CHECK(summary.nodes[0].away_steps == 1);  // a is away only at step 2, which has 30 of the total cost of 110
   CHECK(summary.nodes[0].saved_at_peak == 0);
-  CHECK(summary.nodes[0].saved_at_baseline_peak == 0);  // a is in memory there, as d reads it
+  CHECK(summary.nodes[0].saved_at_baseline_peak == 0);  // a is in memory there, because d reads it
   CHECK(summary.nodes[0].saved_on_average == Approx(4.0 * 30 / 110));
   CHECK(summary.at_baseline_peak.baseline_bytes == 15);
   CHECK(summary.at_baseline_peak.schedule_bytes == 15);
 }
 
 TEST_CASE("what is away where the baseline peaks counts as saved there, by hand", "[explain]") {
-  // An hourglass: x -> y -> z -> y' -> x', with sizes 10, 10, 10, 1 and 1. y' also reads y, and x' also reads x.
+  // The graph is an hourglass x -> y -> z -> y' -> x', whose outputs have 10, 10, 10, 1 and 1 bytes. Node y' also reads
+  // y, and x' also reads x.
   const Graph graph = build_graph({make_node("x", 10), make_node("y", 10, {0}), make_node("z", 10, {1}),
                                    make_node("y'", 1, {2, 1}), make_node("x'", 1, {3, 0})});
-  // Bytes in memory at the steps of the baseline: 10, 20, 30, 31, 12; and of the schedule: 10, 20, 20, 21, 11, 12.
+  // The steps of the baseline have 10, 20, 30, 31 and 12 bytes in memory. The steps of the schedule, which recomputes
+  // x, have 10, 20, 20, 21, 11 and 12 bytes.
   const Schedule schedule{.steps = {0, 1, 2, 3, 0, 4}};
   const RecomputationSummary summary = explain_recomputation(graph, label_tensors(graph), schedule);
   CHECK(summary.at_baseline_peak.baseline_bytes == 31);
@@ -375,7 +377,7 @@ TEST_CASE("kinds are said as far as marks and ops tell them", "[explain]") {
     CHECK(counts[kind] > 0);
   CHECK(counts[TensorKind::tensor] == 0);
 
-  // An inference graph has only ops of a forward pass.
+  // The forward part of the graph has no backward ops. So its tensors have known kinds, and none of them is a gradient.
   const TensorLabels inference = label_tensors(forward_part(graph));
   CHECK(inference.kinds_known);
   CHECK(std::count(inference.kind_of.begin(), inference.kind_of.end(), TensorKind::gradient) == 0);
@@ -424,7 +426,7 @@ TEST_CASE("many layers make few rows: ranges of numbers", "[explain]") {
   TensorLabels labels;
   for (int i = 0; i < 10; ++i) labels.layers.push_back(fmt::format("model.layers.{}", (i + 3) % 10));
   labels.layers.insert(labels.layers.begin() + 2, "head");
-  labels.layers.push_back("norm12345678901234567890");  // too large to be a number
+  labels.layers.push_back("norm12345678901234567890");  // too large for a number of a layer
   const LayerRows all = rows_of_layers(labels, 12);
   CHECK(all.names == labels.layers);
   CHECK(all.row_of[11] == 11);
@@ -434,7 +436,8 @@ TEST_CASE("many layers make few rows: ranges of numbers", "[explain]") {
   CHECK(rows.row_of == std::vector<std::int32_t>{1, 1, 3, 1, 2, 2, 2, 2, 0, 0, 0, 4});
   CHECK(rows_of_layers(labels, 3).names ==
         std::vector<std::string>{"model.layers.0-9", "head", "norm12345678901234567890"});
-  CHECK(rows_of_layers(labels, 2).names == labels.layers);  // three kinds of names do not fit into two rows
+  // These names are of three kinds, which do not fit into two rows.
+  CHECK(rows_of_layers(labels, 2).names == labels.layers);
 }
 
 TEST_CASE("a backward node belongs to its forward node's layer", "[explain]") {
@@ -450,7 +453,8 @@ TEST_CASE("a backward node belongs to its forward node's layer", "[explain]") {
 }
 
 TEST_CASE("graphs and schedules of a hundred thousand nodes are explained", "[explain]") {
-  // A chain whose second half reads every tenth value of the first, which is computed again just before.
+  // The graph is a chain. Its second half reads every tenth value of its first half, and the schedule computes each of
+  // these values again just before it is read.
   constexpr NodeId kNodes = 100'000;
   GraphBuilder builder;
   for (NodeId v = 0; v < kNodes; ++v) {

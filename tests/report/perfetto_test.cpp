@@ -33,7 +33,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Converts microseconds of a trace to ns, and rounds down, as a reader of the trace may do.
+/// Converts microseconds of a trace to ns, rounded down, as a reader of the trace may do.
 std::int64_t ns(const Json& microseconds) { return static_cast<std::int64_t>(microseconds.get<double>() * 1000); }
 
 struct Trace {
@@ -51,7 +51,7 @@ struct Trace {
     for (const Json& event : of("X")) tracks[{event["pid"], event["tid"]}].push_back(event);
     return tracks;
   }
-  /// Returns the name of a thread or, without `tid`, of a process.
+  /// Returns the name of the thread `tid` of a process. Without `tid`, returns the name of the process.
   std::string name(int pid, std::optional<int> tid) const {
     for (const Json& event : of("M")) {
       if (event["name"] != (tid ? "thread_name" : "process_name") || event["pid"] != pid) continue;
@@ -59,7 +59,7 @@ struct Trace {
     }
     return "";
   }
-  /// The slices of a process, thread by thread.
+  /// Returns all slices of a process, one thread after the other.
   std::vector<Json> slices(int pid) const {
     std::vector<Json> all;
     for (const auto& [track, events] : slices()) {
@@ -77,7 +77,7 @@ struct Trace {
   Json json;
 };
 
-/// Checks what every reader of the format requires.
+/// Checks the properties of a trace that all readers of the format require.
 void check_format(const Trace& trace) {
   for (const Json& event : trace.json["traceEvents"]) {
     CHECK(event["name"].is_string());
@@ -88,7 +88,7 @@ void check_format(const Trace& trace) {
   }
   std::set<int> pids, tids;
   for (const auto& [track, events] : trace.slices()) {
-    CHECK(tids.insert(track.second).second);  // no two threads share a tid
+    CHECK(tids.insert(track.second).second);  // all threads have different tids, even threads of different processes
     pids.insert(track.first);
     CHECK_FALSE(trace.name(track.first, track.second).empty());
     CHECK_FALSE(trace.name(track.first, {}).empty());
@@ -116,8 +116,8 @@ void check_format(const Trace& trace) {
   CHECK(begun.empty());
 }
 
-/// Checks the steps of a schedule: there is one slice for each, one after the other, and the counters have the values
-/// of the definitions.
+/// Checks how a trace shows the steps of a schedule: it has one slice for each step, one after the other, and its
+/// counters have the values that the definitions give.
 void check_steps(const Graph& graph, const Schedule& schedule, const Trace& trace, const std::string& thread,
                  const std::vector<double>& op_ns) {
   const std::vector<Json> steps = trace.steps(thread);
@@ -134,8 +134,8 @@ void check_steps(const Graph& graph, const Schedule& schedule, const Trace& trac
     time += op_ns.empty() ? static_cast<double>(graph.cost(v)) : op_ns[i];
     CHECK(std::abs(static_cast<double>(ns(steps[i]["ts"]) + ns(steps[i]["dur"])) - time) <= 1);
   }
-  // Reads the events in the order of the file. The counter's value at the beginning of a slice is written after that
-  // slice.
+  // The events are read in the order of the file. The file has a slice first, and then the counter's value at the
+  // beginning of the slice.
   std::int64_t live = -1;
   std::size_t next = 0;
   for (const Json& event : trace.json["traceEvents"]) {
@@ -168,8 +168,8 @@ void check_flows(const Schedule& schedule, const Trace& trace) {
   }
 }
 
-/// If the trace shows all tensors, checks that those of each step, with the node's scratch, add up to the memory during
-/// the step.
+/// If the trace shows all tensors, checks that the tensors at each step, plus the node's scratch, add up to the memory
+/// during the step.
 void check_tensors(const Graph& graph, const Schedule& schedule, const Trace& trace, int pid) {
   if (trace.name(pid, {}).find("the largest") != std::string::npos) return;
   std::vector<std::int64_t> bytes(schedule.steps.size());
@@ -227,7 +227,8 @@ TEST_CASE("a trace by hand: arena, offsets, names, microseconds", "[formats][per
   check_format(trace);
   const std::vector<Json> steps = trace.steps("schedule");
   REQUIRE(steps.size() == 4);
-  CHECK(steps[1]["name"] == "b\n\x01\"\\<\xEF\xBF\xBD");  // unchanged, except for bytes that are not UTF-8
+  // This is the node's name, in which only the bytes that are not UTF-8 were replaced.
+  CHECK(steps[1]["name"] == "b\n\x01\"\\<\xEF\xBF\xBD");
   check_fields(steps[1], {{"ts", 1.0}, {"dur", 2.0}});
   CHECK(steps[3]["ts"] == 4.0);
   CHECK(steps[2]["args"]["first_run"] == 0);
@@ -262,7 +263,7 @@ TEST_CASE("of many tensors a trace shows the largest, and says so", "[formats][p
     ++shown;
     least = std::min(least, event["args"]["bytes"].get<std::int64_t>());
   }
-  CHECK(shown == 24);  // all are live at once, and each has a track
+  CHECK(shown == 24);  // all tensors are live at once, and each has a track of its own
   CHECK(least == 77);
   CHECK(trace.name(2, {}) == "tensors of the schedule (24 of 100, the largest)");
 }

@@ -30,8 +30,8 @@ report::Report report_of(const core::Graph& graph, const core::Schedule& schedul
           .shown = 1};
 }
 
-/// Returns a chain of which every third node is kept, so that memory rises towards the end. The node `spike` has so
-/// much scratch that the peak is there.
+/// Returns a chain in which every third node is kept, so that memory rises towards the end. The node `spike` has a
+/// scratch so large that its step is the peak.
 core::Graph long_chain(std::int32_t nodes, std::int32_t spike) {
   core::GraphBuilder builder("chain");
   for (std::int32_t v = 0; v < nodes; ++v) {
@@ -80,8 +80,8 @@ TEST_CASE("a page has every number of the evaluator, and the tensors sum to it a
       for (const Json& row : track["peak"][group]) sum += row["bytes"].get<std::int64_t>();
       CHECK(sum == evaluation.peak);
     }
-    // The offsets of the plan's buffers are those on the page. Each one counts as offset + 1, so that offsets of 0
-    // count, too.
+    // The page must have the same offsets as the plan. The test compares sums, in which each offset counts as offset +
+    // 1, so that offsets of 0 count, too.
     std::int64_t placed = 0;
     for (const core::Buffer& buffer : planned.plan.buffers) placed += buffer.scratch ? 0 : buffer.offset + 1;
     for (std::size_t life = 0; life < lives["offset"].size(); ++life)
@@ -139,7 +139,7 @@ TEST_CASE("a page needs no network and tells whose work it holds", "[report]") {
     INFO(part);
     CHECK(times(page, part) == 0);
   }
-  CHECK(times(page, "http") == 1);  // uPlot's home page, in its notice
+  CHECK(times(page, "http") == 1);  // the only address is uPlot's home page, in uPlot's notice
   check_says(page, {"Copyright (c) 2022 Leon Sorokin", "Permission is hereby granted, free of charge"});
 }
 
@@ -167,8 +167,8 @@ TEST_CASE("pages of long schedules are small, and their peaks exact", "[report]"
     for (; step < at[k]; ++step) cost += graph.cost(static_cast<core::NodeId>(step));
     if (bytes[k] != profile[static_cast<std::size_t>(2 * at[k] + 1)] || before[k] != cost) FAIL("point " << k);
   }
-  // The page shows only the lifetimes that are largest in bytes times steps. These are those of the values that are
-  // kept longest.
+  // Of so many lifetimes, the page shows only those that are largest in bytes times steps. They belong to the values
+  // that are in memory for the longest time.
   CHECK(track["lives_of"] == kNodes);
   CHECK(track["lives_share"] > 0.3);
   CHECK(track["lives_share"] < 1);

@@ -1,4 +1,4 @@
-// Tests what is said of transfers between the device's and the host's memory: explanations, rows, JSON and pages.
+// Tests what reports say about transfers between device and host: explanations, table rows, JSON and pages.
 #include "cairn/report/explain/transfers.h"
 
 #include <algorithm>
@@ -43,8 +43,8 @@ void for_each_schedule(std::uint64_t count, const Check& check) {
   CHECK(with_transfers > static_cast<std::int64_t>(count / 4));
 }
 
-/// A forward and a backward pass of three layers. Each `fK` has 1000 bytes, takes 1000 ns and is read by `f(K+1)` and
-/// `bK`. The gradients have 10 bytes.
+/// Returns a graph of a forward and a backward pass of three layers. Each forward node `fK` has 1000 bytes, takes 1000
+/// ns, and is read by `f(K+1)` and by the backward node `bK`. The gradients have 10 bytes.
 Graph passes() {
   GraphBuilder builder("passes");
   for (int k = 0; k < 3; ++k) {
@@ -63,9 +63,9 @@ Graph passes() {
   return builder.build().with_host_memory(HostMemory{{.bytes_per_second = 500'000'000}, 5000});
 }
 
-/// f0 leaves after it is read by f1, and returns before b0. Copies take 2000 ns. The evict runs from 1000 to 3000 ns,
-/// so that step 2 waits from 2000 ns on. The fetch starts after step 3, at 5000 ns, and takes until 7000 ns, so that
-/// step 5 waits from 6000 ns on.
+/// Returns a schedule in which f0 is evicted to the host after f1 has read it, and fetched again before b0. Each copy
+/// takes 2000 ns. The evict runs from 1000 to 3000 ns, so step 2 waits for it from 2000 ns on. The fetch runs from 5000
+/// ns, the end of step 3, to 7000 ns, so step 5 waits for it from 6000 ns on.
 Schedule moved() {
   return {{0, 1, 2, 3, 4, 5},
           {.evicts = {{.value = 0, .made = 0, .start = 0, .finish = 2}},
@@ -136,8 +136,8 @@ TEST_CASE("two passes with one offloaded tensor, by hand", "[transfers]") {
   REQUIRE(summary.absences.size() == 1);
   const Absence& one = summary.absences[0];
   CHECK(std::vector{one.used, one.leaves, one.returns, one.needed} == std::vector<std::int64_t>{1, 2, 4, 5});
-  CHECK(one.idle == 5000);  // from 2000 ns to 7000 ns
-  CHECK(one.away == 2000);  // from 3000 ns to 5000 ns
+  CHECK(one.idle == 5000);  // from 2000 ns to 7000 ns, between two uses
+  CHECK(one.away == 2000);  // from 3000 ns to 5000 ns, between the two copies
   REQUIRE(summary.waits.size() == 2);
   CHECK(summary.waits[0].step == 2);
   CHECK(summary.waits[0].time == 1000);

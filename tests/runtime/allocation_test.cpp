@@ -1,4 +1,5 @@
-// Tests that nothing is allocated while a step runs. Every allocation of this executable is counted, also in libraries.
+// Tests that a step allocates no memory while it runs. All allocations in this executable are counted, even in
+// libraries.
 #include <atomic>
 #include <cstdlib>
 #include <string>
@@ -55,7 +56,8 @@ long allocations_of_a_step(runtime::Program program, const runtime::ExecuteOptio
   return allocations - before;
 }
 
-/// Returns a chain of convolutions that need several tiles of scratch each, and whose products are cut into blocks.
+/// Returns a chain of convolutions. Each of them needs scratch for several tiles, and its products are computed in
+/// blocks.
 core::Graph convolutions() {
   core::GraphBuilder builder;
   const Shape image = {2, 40, 40, 32};

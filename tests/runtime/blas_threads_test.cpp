@@ -1,5 +1,6 @@
-// Tests that every thread that computes products has set the number of OpenBLAS's threads to one. An OpenBLAS that is
-// built on OpenMP has this setting per thread. Without it, every product starts a team of spinning threads.
+// Tests that every thread sets OpenBLAS's number of threads to one before it computes products. If OpenBLAS is built on
+// OpenMP, each thread has this setting for itself. Without the setting, every product would start a team of spinning
+// threads.
 #include <atomic>
 
 #include "cairn/core/machine/support/thread_pool.h"
@@ -13,7 +14,7 @@ namespace {
 
 thread_local bool alone = false;
 std::atomic<long> products{0}, products_of_teams{0};
-runtime::Blas library;  ///< the real functions, which those below call
+runtime::Blas library;  ///< the library's own functions, which the replacements below call
 
 void set_threads(int threads) {
   alone = threads == 1;
@@ -26,7 +27,7 @@ void sgemm(CBLAS_ORDER order, CBLAS_TRANSPOSE trans_a, CBLAS_TRANSPOSE trans_b, 
   library.sgemm(order, trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
-/// Replaces the functions when the program starts, because each thread calls set_threads() only once.
+/// Replaces the library's functions when the program starts, because each thread calls set_threads() only once.
 const bool watched = [] {
   library = runtime::blas();
   runtime::blas().sgemm = sgemm;

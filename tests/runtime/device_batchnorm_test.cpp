@@ -1,4 +1,4 @@
-// Tests the device kernels of batch norm and of sums over rows, on a simulated device.
+// Tests the device kernels of batch norm and of sums over rows. They run on a simulated device.
 #include <cmath>
 #include <limits>
 
@@ -14,8 +14,8 @@ Tensor stats_of(const Tensor& x) {
   return {shape, run<double>(make_op(OpKind::batchnorm_stats, shape), {x}), {}};
 }
 
-// Shapes with one row, one column, fewer columns than a pack (a 16-byte access), odd numbers of columns, several blocks
-// of columns, and chunks of rows that end anywhere.
+// The shapes have one row, one column, fewer columns than a pack (a 16-byte access), an odd number of columns, several
+// blocks of columns, or so many rows that these are divided into chunks, the last of which is shorter.
 const std::vector<Shape> kShapes = {{1, 1},   {1, 3000}, {700, 1}, {3, 2, 4, 5},   {301, 3},  {97, 8},
                                     {90, 40}, {2, 1032}, {97, 75}, {2, 9, 5, 264}, {300, 64}, {1500, 16}};
 
@@ -51,11 +51,11 @@ TEST_CASE("device: statistics of long columns far from zero", "[device]") {
     constexpr std::int64_t kRows = 100001;
     Tensor x = random_tensor({kRows, cols}, random);
     for (std::size_t i = 0; i < x.values.size(); ++i) x.values[i] += i % 2 == 0 || cols == 1 ? 100 : -3000;
-    x.values[0] = 1e4;  // an outlier at the front must not cost precision
+    x.values[0] = 1e4;  // an outlier in the first row, which must not cost precision
     check_device_op(make_op(OpKind::batchnorm_stats, {2, cols}), {x});
     Tensor dy = random_tensor({kRows, cols}, random);
     const Tensor stats = stats_of(x);
-    // The sums have 100,001 terms of both signs. Their error depends on the size of the terms, not on that of the
+    // The sums have 100,001 terms of both signs. So their error is in proportion to the size of the terms, not of the
     // result.
     for (double& value : dy.values) value /= 300;
     check_device_op(make_op(OpKind::batchnorm_grad_params, {2, cols}), {dy, x, stats});
@@ -107,8 +107,8 @@ TEST_CASE("device: sums over rows are cut for a device of many teams", "[device]
     CHECK(tiles.blocks * tiles.across >= c.pieces);
     CHECK((tiles.chunks - 1) * tiles.chunk_rows < c.rows);
     CHECK(tiles.chunks * tiles.chunk_rows >= c.rows);
-    // There are enough teams, or as few rows per thread as make sense. There are at most 2048 chunks, because a second
-    // launch adds up their results.
+    // There must be enough teams, unless each thread already has as few rows as make sense. There are at most 2048
+    // chunks, because a second launch adds up the results of all chunks.
     const std::int64_t down = tiles.kThreads / tiles.across;
     CHECK((tiles.teams() >= 1000 || tiles.chunk_rows <= 4 * down));
     CHECK(tiles.chunks <= 2048);

@@ -1,5 +1,5 @@
-// Tests the device's convolutions, on a simulated device: by a library, and lowered to products in tiles of several
-// sizes.
+// Tests the convolutions of a simulated device. A library computes them, or they become matrix products in tiles of
+// several sizes.
 #include "cairn/runtime/device/conv.h"
 #include "cairn/runtime/device/matmul.h"
 #include "cairn/tests/catch.h"
@@ -18,7 +18,7 @@ const std::vector<ConvCase> kConvCases = {
     {1, 1, 1, 8, 8, 3, 3, 1, 1},
 };
 
-/// Computes a convolution in tiles whose patches take at most `bytes` bytes.
+/// Runs a convolution in tiles whose patches (im2col) take at most `bytes` bytes.
 struct InTiles {
   std::int64_t bytes;
   void operator()(FiberMachine& machine, runtime::device::Call& call) const {
@@ -37,8 +37,8 @@ void check_all_kinds(const Check& check, std::int64_t least_images = 1) {
     const Tensor x = random_tensor(c.x(), random), w = random_tensor(c.weight(), random);
     const Tensor bias = random_tensor({c.oc}, random);
     Tensor dy = random_tensor(c.y(), random);
-    // dy is small, so that the error of bf16 in patches and in products of tiles is small compared with 1, to which the
-    // tolerance refers.
+    // The tolerance is relative to 1. So dy is made small, such that the errors of bf16 in patches and in products of
+    // tiles are small compared with 1.
     for (double& value : dy.values) value /= 16;
     check(make_op(OpKind::conv2d, c.y(), c.attrs()), {x, w});
     check(make_op(OpKind::conv2d, c.y(), c.attrs()), {x, w, bias});
@@ -98,7 +98,7 @@ TEST_CASE("device: a weight's gradient of bf16 is as precise over many tiles as 
   std::mt19937 random(2);
   const ConvCase c{64, 4, 4, 8, 8, 3, 3, 1, 1};
   Tensor x = random_tensor(c.x(), random), dy = random_tensor(c.y(), random);
-  // All values have one sign, so that rounding a running sum would lose more and more.
+  // All values have the same sign. If running sums were rounded to bf16 after each tile, their error would grow.
   for (double& value : x.values) value = std::abs(value);
   for (double& value : dy.values) value = std::abs(value);
   const Op op = make_op(OpKind::conv2d_grad_weight, c.weight(), c.attrs());

@@ -6,8 +6,8 @@
 namespace cairn::tests::device_elementwise_test {
 namespace {
 
-// Numbers of elements: less than a pack (a 16-byte access), odd, whole packs, whole teams, and several teams with a
-// rest.
+// The numbers of elements are less than a pack (a 16-byte access), odd, a number of whole packs, a number of whole
+// teams, or several teams with a rest.
 const std::vector<std::int64_t> kCounts = {1, 3, 8, 37, 4096, 8192, 20011};
 
 }  // namespace

@@ -8,7 +8,7 @@
 namespace cairn::tests::device_embedding_test {
 namespace {
 
-/// Returns ids of which one in `often` is random. The others are 1.
+/// Returns ids of which about one in `often` is random. All other ids are 1.
 Tensor skewed_ids(const Shape& shape, std::int32_t vocabulary, unsigned often, std::mt19937& random) {
   Tensor ids = random_integers(shape, vocabulary, random);
   for (std::int32_t& id : ids.integers) {
@@ -59,8 +59,8 @@ TEST_CASE("device: an embedding whose ids occur often", "[device]") {
     check_grad(skewed_ids({3000}, 50, 3000, random), 50, channels, random);
     check_grad(random_integers({3000}, 3, random), 3, channels, random);
   }
-  // Sorting the ids gives runs of `length` equal ids. Some of the runs end at the ends of segments, which have 16
-  // places, and some do not.
+  // Once sorted, the ids form runs of `length` equal ids. Segments of the sorted list have 16 places. Depending on
+  // `length`, runs end at the ends of segments or elsewhere.
   for (const std::size_t length : {8, 15, 16, 17, 32, 48}) {
     Tensor ids{{192}, {}, std::vector<std::int32_t>(192)};
     for (std::size_t i = 0; i < ids.integers.size(); ++i) ids.integers[i] = static_cast<std::int32_t>(i / length);

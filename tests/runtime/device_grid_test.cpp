@@ -1,4 +1,4 @@
-// Tests the numbering of the places of grids (Grid), and the windows along an axis (Slide).
+// Tests Grid, which numbers the places of a grid, and Slide, which computes the windows along an axis.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -26,8 +26,8 @@ std::array<std::int64_t, N> place_by_division(const std::int64_t (&extents)[N], 
   return place;
 }
 
-/// Checks that the parts of a grid, one after another, have the places of the grid in order. Of large parts, looks only
-/// at the ends and at some places in between.
+/// Checks that the parts of a grid, one after another, contain the places of the grid in order. In a large part, checks
+/// only the places at its ends and some places in between.
 template <int N>
 void check_parts(const std::int64_t (&extents)[N], std::int64_t most, std::mt19937_64& random) {
   const Grid<N> grid(extents);
@@ -108,7 +108,7 @@ TEST_CASE("device: a grid of any extents is divided into parts of any size", "[d
   }
 }
 
-/// Stores a number that is different for every place.
+/// Stores at every place of a grid a number that occurs at no other place.
 struct Numbers : runtime::device::StoreInOrder<float, 1> {
   runtime::device::Chunk<float, 1> load(const runtime::device::Place<3>& place) const {
     return {{static_cast<float>(place.at[0] * 10000 + place.at[1] * 100 + place.at[2])}};

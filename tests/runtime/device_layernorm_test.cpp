@@ -14,11 +14,11 @@ Tensor stats_of(const Tensor& x) {
   return {shape, run<double>(make_op(OpKind::layernorm_stats, shape), {x}), {}};
 }
 
-// Shapes with one row, one column, fewer columns than a pack (a 16-byte access), odd numbers of columns, several rows
-// per warp, blocks of columns, and chunks of rows.
+// The shapes have one row, one column, fewer columns than a pack (a 16-byte access), or an odd number of columns.
+// Others need several rows per warp, several blocks of columns, or several chunks of rows.
 const std::vector<Shape> kShapes = {{1, 1},   {70, 1},   {40, 3},  {33, 8},   {5, 7, 16}, {37, 21},
                                     {90, 40}, {150, 64}, {3, 197}, {2, 1000}, {3, 999}};
-// Shapes whose rows each take a warp or a block. Some rows fit into shared memory, others do not.
+// In these shapes, each row takes a whole warp or block. Some of the rows fit into shared memory, and some do not.
 const std::vector<Shape> kLongRows = {{2, 2048}, {2, 2055}, {1, 4100}, {2, 8191}, {1, 16384}, {2, 24571}, {2, 33000}};
 
 }  // namespace
@@ -74,7 +74,7 @@ TEST_CASE("device: statistics of long rows far from zero", "[device]") {
   const Shape shape = {2, 100001};
   Tensor x = random_tensor(shape, random);
   for (std::size_t i = 0; i < x.values.size(); ++i) x.values[i] += i < 100001 ? 100 : -3000;
-  x.values[0] = 1e4;  // an outlier at the front must not cost precision
+  x.values[0] = 1e4;  // an outlier in the first column, which must not cost precision
   check_device_op(make_op(OpKind::layernorm_stats, {2, 2}), {x});
 }
 

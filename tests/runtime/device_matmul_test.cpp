@@ -1,5 +1,5 @@
-// Tests the device's matrix products, on a simulated device: by one call of a library, and in tiles if rows do not
-// begin at multiples of 16 bytes.
+// Tests the matrix products of a simulated device. One call of a library computes a product. If rows do not begin at
+// multiples of 16 bytes, the product is computed in tiles instead.
 #include "cairn/runtime/device/matmul.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/runtime/device_op.h"
@@ -10,7 +10,7 @@ namespace {
 using runtime::device::gemm_tiles;
 using runtime::device::GemmShape;
 
-/// Computes a product in tiles with as few rows as possible, if it can be computed in tiles at all.
+/// Computes a product in tiles that have as few rows as possible, provided that it can be computed in tiles at all.
 struct InTiles {
   void operator()(FiberMachine& machine, runtime::device::Call& call) const {
     runtime::device::Launcher<FiberMachine> launcher(machine, call);
@@ -62,8 +62,8 @@ TEST_CASE("device: products are cut where rows of A or C do not begin at 16 byte
   const auto logits = gemm_tiles(shape, kLimit);
   REQUIRE(logits);
   CHECK((!logits->a && logits->c));
-  CHECK(logits->rows == 256);  // of 50,264 elements each
-  shape.trans_b = false;       // rows of B have 50,257 elements, too
+  CHECK(logits->rows == 256);  // number of rows, which have 50,264 elements each
+  shape.trans_b = false;       // now rows of B have 50,257 elements, too
   CHECK_FALSE(gemm_tiles(shape, kLimit));
   shape = {.trans_a = true, .type = ElementType::bf16, .m = 50257, .n = 768, .k = 16384};
   const auto weights = gemm_tiles(shape, kLimit);

@@ -15,12 +15,12 @@
 #include "cairn/tests/support/host_library.h"
 #include "cairn/tests/support/stored_values.h"
 
-/// Runs the device kernels of ops on a simulated device (FiberMachine), and compares them with the host's kernels in
-/// double.
+/// These functions run the device kernels of ops on a simulated device (FiberMachine), and compare the results with
+/// those of the host's kernels in double.
 namespace cairn::tests {
 
-/// The bytes of a tensor on a device: at an address aligned to 256 bytes, followed by a margin that detects writes
-/// beyond the tensor.
+/// The bytes of a tensor on a device. Their address is a multiple of 256 bytes. The margin behind them shows if a
+/// kernel writes beyond the tensor.
 class DeviceBytes {
  public:
   static constexpr std::size_t kMargin = 256;
@@ -56,14 +56,14 @@ inline void write_values(std::byte* to, ElementType type, const Tensor& tensor) 
   if (!tensor.integers.empty()) std::memcpy(to, tensor.integers.data(), 4 * tensor.integers.size());
 }
 
-/// Runs an op by run_op(), which is the default of run_on().
+/// Executes an op by run_op(). This is the default `execute` of run_on().
 struct RunOp {
   void operator()(FiberMachine& machine, runtime::device::Call& call) const { runtime::device::run_op(machine, call); }
 };
 
-/// Returns the outputs of one op that `machine` runs. Outputs and scratch are NaN before the run and must not be
-/// overrun. `storage` is f32 or bf16. `over` is the argument whose storage the first output takes; the op must then
-/// need no scratch.
+/// Runs one op on `machine` and returns its outputs. Before the run, outputs and scratch are filled with NaN. Checks
+/// that the op writes nothing beyond them. `storage` is f32 or bf16. `over` is the index of an argument: if it is
+/// given, the first output is in the memory of this argument, and the op must need no scratch.
 template <class Run = RunOp>
 std::vector<std::vector<std::byte>> run_all_on(FiberMachine& machine, Op op, const std::vector<Tensor>& args,
                                                ElementType storage, bool library_convolutions = false,
@@ -113,14 +113,14 @@ std::vector<std::byte> run_on(FiberMachine& machine, const Op& op, const std::ve
   return run_all_on(machine, op, args, storage, library_convolutions, execute).front();
 }
 
-/// Returns the values of the first output, with fp32 storage.
+/// Returns the values of the op's first output on a simulated device that stores tensors as fp32.
 inline Values values_on_device(const Op& op, const std::vector<Tensor>& args, Threads threads = Threads::forward) {
   FiberMachine machine(threads);
   return stored_values(run_on(machine, op, args, ElementType::f32), ElementType::f32);
 }
 
-/// Checks that, with fp32 storage, the op gives the same bits where its first output takes the storage of any of its
-/// first `inputs` arguments.
+/// Checks, with fp32 storage, that the op gives the same bits if its first output takes the memory of an argument.
+/// Tries this for each of the first `inputs` arguments.
 inline void check_in_place(const Op& op, const std::vector<Tensor>& args, std::size_t inputs) {
   for (const Threads threads : {Threads::one, Threads::forward, Threads::reverse}) {
     FiberMachine machine(threads);
@@ -130,7 +130,7 @@ inline void check_in_place(const Op& op, const std::vector<Tensor>& args, std::s
   }
 }
 
-/// Returns the arguments after rounding their values to the types in which the op stores them.
+/// Returns the arguments with their values rounded to the types in which the device stores them.
 inline std::vector<Tensor> stored(const Op& op, std::vector<Tensor> args, ElementType storage) {
   for (std::size_t i = 0; i < args.size(); ++i) {
     const bool half = core::arg_type(op.kind, i, storage) == ElementType::bf16;
@@ -142,8 +142,8 @@ inline std::vector<Tensor> stored(const Op& op, std::vector<Tensor> args, Elemen
   return args;
 }
 
-/// Checks that the op on a device agrees with the host's kernel in double, on fp32 and on bf16. Teams have one thread,
-/// or many threads that run in one of two orders. Both orders must give the same bits.
+/// Checks that the op on a simulated device agrees with the host's kernel in double, for fp32 and for bf16 storage.
+/// Teams have one thread, or many threads that run in one of two orders. Both orders must give the same bits.
 template <class Run = RunOp>
 void check_device_op(const Op& op, const std::vector<Tensor>& args, double tolerance = 2e-5,
                      bool library_convolutions = false, const Run& execute = {}) {

@@ -11,15 +11,15 @@
 namespace cairn::tests::device_pool_test {
 namespace {
 
-// Cases with odd numbers of channels, whole chunks and several teams. Windows overlap, touch, leave gaps, or end in the
-// padding.
+// The cases have odd numbers of channels, whole chunks of channels, or several teams. The windows overlap, touch, leave
+// gaps, or end in the padding.
 const std::vector<PoolCase> kPoolCases = {
     {2, 7, 6, 3, 3, 2, 1},  {1, 4, 4, 40, 2, 2, 0}, {1, 5, 5, 2, 3, 1, 2}, {2, 9, 8, 8, 3, 2, 1},
     {3, 9, 7, 16, 2, 3, 0}, {1, 1, 1, 8, 1, 1, 0},  {1, 1, 9, 1, 1, 2, 0}, {2, 12, 11, 24, 5, 1, 2},
     {2, 6, 6, 8, 6, 6, 0},  {1, 8, 8, 72, 3, 2, 1},
 };
 
-/// Returns a random tensor of whole numbers, so that there are ties.
+/// Returns a random tensor of whole numbers, in which windows often have several equal maxima.
 Tensor rounded(const Shape& shape, std::mt19937& random) {
   Tensor tensor = random_tensor(shape, random);
   for (double& value : tensor.values) value = std::round(value);
@@ -99,7 +99,7 @@ TEST_CASE("device: maxpool treats NaN as the host does", "[device]") {
 
 TEST_CASE("device: mean_pool and its gradient agree with the host", "[device]") {
   std::mt19937 random(4);
-  // Shapes with one row, one column, less and more than a block of channels, and so many elements per channel that
+  // The shapes have one row, one column, fewer or more channels than a block, or so many elements per channel that
   // their mean is computed in parts.
   for (const Shape& shape : {Shape{2, 3, 5, 34}, Shape{3, 4, 2}, Shape{2, 3}, Shape{1, 1}, Shape{1, 7, 1},
                              Shape{2, 8, 8, 8}, Shape{1, 600, 8}, Shape{2, 1031, 3}, Shape{1, 49, 520},

@@ -1,4 +1,4 @@
-// Tests loops of teams over rows that begin at any address, and the distribution of rows to teams.
+// Tests loops of teams over rows that begin at any address, and how rows are distributed to teams.
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -18,7 +18,7 @@ using runtime::device::RowLayout;
 using runtime::device::Rows;
 using runtime::device::to_float;
 
-/// `count` elements that begin `past` elements behind a 16-byte boundary, with margins of -1.
+/// A row of `count` elements. It begins `past` elements behind a 16-byte boundary, between two margins of elements -1.
 template <class T>
 struct Row {
   static constexpr std::int64_t kMargin = 16;
@@ -41,7 +41,7 @@ struct Row {
   }
 };
 
-/// Computes out = first + 2 * second. A loop before it notes which thread sees which column.
+/// Computes out = first + 2 * second in a loop over columns. An earlier loop records which thread handles which column.
 template <class T>
 struct TwoLoops {
   static constexpr int kThreads = 64;

@@ -1,5 +1,5 @@
-// Tests the device kernels of softmax and of its gradient, and the loops over rows that they use, on a simulated
-// device.
+// Tests the device kernels of softmax and of its gradient, and the loops over rows that these kernels use, on a
+// simulated device.
 #include <cmath>
 #include <limits>
 
@@ -10,7 +10,7 @@
 namespace cairn::tests::device_softmax_test {
 namespace {
 
-/// A machine that runs only some of the teams of a launch.
+/// A machine that runs only the teams of a launch whose indices are in `indices`.
 struct SomeTeams {
   std::vector<std::int64_t> indices;
 
@@ -40,8 +40,8 @@ void check_softmax_grad(const Shape& shape, std::mt19937& random) {
   check_device_op(make_op(OpKind::softmax_grad, shape), {dy, y}, 1e-5);
 }
 
-// Rows that take one thread, a few threads, a warp, a warp although they begin at any address, or a block of one of two
-// sizes.
+// A row of these shapes takes one thread, a few threads, a warp, or a block of one of two sizes. Some rows that take a
+// warp do not begin at multiples of 16 bytes.
 const std::vector<Shape> kShapes = {{1, 1},    {70, 1},   {40, 3},   {33, 8},    {5, 7, 16}, {37, 21},   {20, 40},
                                     {9, 64},   {19, 100}, {3, 197},  {2, 512},   {2, 1000},  {3, 999},   {2, 2048},
                                     {2, 2055}, {1, 4100}, {2, 8191}, {1, 16384}, {2, 50},    {1, 24000}, {2, 24571}};
@@ -115,7 +115,7 @@ TEST_CASE("device: softmax of large, infinite and undefined numbers", "[device]"
     };
     Tensor x{{5, cols}, Values(static_cast<std::size_t>(5 * cols), 0.0), {}};
     for (std::int64_t c = 0; c < cols; ++c) {
-      x.values[at(0, c)] = -kInfinity;  // except for one, which is set below
+      x.values[at(0, c)] = -kInfinity;  // except for one element, which is set below
       x.values[at(1, c)] = 3e38;
       x.values[at(2, c)] = c < cols / 2 ? -3e38 : 3e38;
     }

@@ -1,4 +1,4 @@
-// Tests whole programs on a simulated device against the host's executor.
+// Compares whole programs that run on a simulated device with the host's executor.
 #include <cmath>
 
 #include "cairn/core/precision.h"
@@ -31,7 +31,8 @@ runtime::Program device_program(const Graph& graph, const Schedule& schedule, st
   return runtime::compile(graph, schedule, plan, options);
 }
 
-/// Returns the kept outputs of the host's executor, with this relative noise on every element that an op computes.
+/// Returns the kept outputs from the host's executor. `rounding_noise` is the relative noise that it adds to every
+/// element which an op computes.
 std::vector<Values> host_outputs(const Graph& graph, double rounding_noise) {
   const auto host = runtime::host_executor(device_program(graph, core::baseline_schedule(graph), 256),
                                            {.rounding_noise = rounding_noise});
@@ -109,7 +110,7 @@ TEST_CASE("device: an overwritten guard is found", "[device]") {
   whole.step();
   CHECK(whole.broken_guards() == 0);
   runtime::Program broken = program;
-  output_of(broken, 1).offset += 128;  // relu writes into the guard behind its buffer
+  output_of(broken, 1).offset += 128;  // the output of relu now begins in the guard behind its buffer
   output_of(broken, 1).reserved -= 128;
   DeviceRun shifted(machine, library, broken);
   shifted.step();
@@ -141,8 +142,8 @@ TEST_CASE("device: ops of several outputs have the bits of those that make them 
   }
 }
 
-// The tolerance is measured: the host computes every model again with noise on every value, and the outputs may differ
-// by about as much as they do then.
+// The tolerance is found by an experiment: the host computes every model a second time with noise on every value. The
+// device's outputs may differ from the host's by kFactor times as much as the noisy ones do.
 TEST_CASE("device: every model agrees with the host, and recomputation does not change a bit", "[device]") {
   constexpr double kFactor = 16, kDecidable = 0.5;
   Random random(13);

@@ -28,7 +28,7 @@ using runtime::Program;
 
 constexpr std::int64_t kGuard = 64;
 
-/// The graph source -> a -> b -> c -> last, in which last also reads a, and only last is kept. Its nodes have no ops,
+/// The graph source -> a -> b -> c -> last, with another edge from a to last. Only last is kept. The nodes have no ops,
 /// so synthetic kernels execute them.
 struct Diamond {
   Graph graph;
@@ -43,8 +43,8 @@ struct Diamond {
   Program program(std::int64_t guard_bytes = 0) const { return compiled(graph, 1, guard_bytes); }
 };
 
-/// Returns the program with the buffer of an output moved to another offset, wherever it is written, read, freed or
-/// kept.
+/// Returns the program with the buffer of an output moved to another offset. All instructions that write, read or free
+/// the buffer, and the list of kept outputs, use the new offset.
 Program moved(Program program, const Buffer& buffer, std::int64_t offset) {
   const auto move = [&](Location& location) {
     if (location.kind == Location::Kind::arena && location.offset == buffer.offset) location.offset = offset;
@@ -164,7 +164,8 @@ TEST_CASE("two live buffers laid over one another: the plan is refused, and exec
   Random random(8);
   std::int64_t tried = 0;
   for (int i = 0; i < 300; ++i) {
-    // There is no recomputation and no empty output. So everything that is computed affects a kept output or a sink.
+    // These graphs have no recomputation and no empty output. So every value that is computed affects a kept output or
+    // a sink.
     std::vector<core::Node> nodes = random_nodes(random, {.in_place = false, .several_outputs = true});
     for (core::Node& node : nodes) {
       for (core::Output& output : node.outputs) output.size = 8 * (output.size + 1);
@@ -196,13 +197,13 @@ TEST_CASE("norms with statistics and max-pool with indices: bits of the single o
   const Results results = results_of(compiled(bundled, baseline));
   REQUIRE(results.outputs.size() == expected.size());
   for (std::size_t k = 0; k < expected.size(); ++k) CHECK(results.outputs[k].second == expected[k].second);
-  CHECK(results.sinks.size() == 2);  // statistics of the branch
+  CHECK(results.sinks.size() == 2);  // the sinks are the two statistics of the branch
   Random random(9);
   for (int i = 0; i < 20; ++i) {
     const core::Schedule schedule = random_schedule(random, bundled);
     CHECK(results_of(compiled(bundled, schedule, 256, kGuard), {.poison = true, .sentinels = true}) == results);
   }
-  // Noise disturbs values, never indices.
+  // The noise changes floating-point values, but never indices.
   CHECK(execute(compiled(bundled, baseline), {.rounding_noise = 1e-5}) != results.outputs);
 }
 
@@ -218,7 +219,7 @@ TEST_CASE("a clobbered buffer shows in the outputs of synthetic nodes") {
   const Diamond d;
   const auto expected = execute(d.program());
   Program broken = d.program();
-  // b's output is laid over a, which `last` still reads.
+  // Places the output of b over a, which `last` has yet to read.
   Location& b = output_of(broken, 2);
   b.offset = std::min(output_of(broken, 1).offset, broken.arena_bytes - b.reserved);
   CHECK(execute(broken) != expected);
@@ -239,7 +240,7 @@ TEST_CASE("poison shows a read after free") {
   const Diamond d;
   const auto expected = execute(d.program(), {.poison = true});
   Program broken = d.program();
-  free_early(broken, 2, 1);  // frees `a` right after b, but `last` reads it later
+  free_early(broken, 2, 1);  // frees `a` right after b, although `last` reads it later
   CHECK(execute(broken) == expected);
   CHECK(execute(broken, {.poison = true}) != expected);
 }
@@ -375,12 +376,12 @@ TEST_CASE("the measured peak is what was written, not what was planned") {
   const Diamond diamond;
   Program program = diamond.program();
   const std::int64_t needed = program.arena_bytes;
-  program.arena_bytes += 4096;  // a plan that claims more than it uses
+  program.arena_bytes += 4096;  // the plan now claims more bytes than the program uses
   const auto roomy = runtime::host_executor(program);
   roomy->run();
   CHECK(roomy->measured_peak_bytes() == needed);
 
-  // The measured peak also includes a write above all buffers.
+  // The measured peak must include a write beyond all buffers.
   ExecuteOptions options;
   std::byte* base = nullptr;
   options.before_step = [&](const Instruction& instruction) {
@@ -401,7 +402,7 @@ TEST_CASE("what nobody reads or keeps is digested, and the digest sees a clobber
   good->run();
   REQUIRE(good->sink_digests().size() == 1);
   CHECK(good->sink_digests().front().node == 2);
-  // b is laid over a, so the sink reads b twice.
+  // Places b over a, so that the sink reads b twice instead of a and b.
   output_of(program, 1).offset = output_of(program, 0).offset;
   for (Location& input : program.inputs) input.offset = output_of(program, 0).offset;
   const auto bad = runtime::host_executor(program);

@@ -1,4 +1,4 @@
-// Tests how values go into an executor of the host and come out of it, and steps that update weights.
+// Tests how values get into and out of an executor of the host, and tests steps that update weights.
 #include <cmath>
 #include <limits>
 #include <string>
@@ -31,7 +31,7 @@ std::string refusal(const F& call) {
   return message;
 }
 
-/// Returns the loss of the perceptron for these inputs, whose outputs are all 0.
+/// Returns the loss of the perceptron if all its outputs are 0 and the targets are `target`.
 float loss_of_zeros(const Floats& target) {
   double sum = 0;
   for (const float y : target) sum += static_cast<double>(y) * static_cast<double>(y);
@@ -172,7 +172,7 @@ TEST_CASE("staged values take effect with the next step, and only then") {
   {
     const Floats values(35, 0);
     executor->stage("x", Floats(35, 9));
-    executor->stage("x", values);  // the last one counts
+    executor->stage("x", values);  // replaces the values that were staged before
   }
   executor->get("x", x);
   CHECK(x == old);
@@ -184,7 +184,7 @@ TEST_CASE("staged values take effect with the next step, and only then") {
   executor->set("x", old);
   executor->run();
   executor->get("x", x);
-  CHECK(x == old);  // values are staged for one step
+  CHECK(x == old);  // staged values are for one step only, so the old values are back
   executor->stage("x", Floats(35, 0));
   executor->reset();
   executor->run();
@@ -242,7 +242,7 @@ TEST_CASE("the dropout seed changes the bits of a step, and 0 leaves them alone"
   CHECK(with_seed(*executor, 1) == one);
   executor->reset();
   executor->run();
-  CHECK(outputs_of(*executor) == one);  // the seed is no resident tensor
+  CHECK(outputs_of(*executor) == one);  // reset() restores resident tensors, but does not change the seed
   CHECK(with_seed(*executor, 0) == before);
   CHECK(with_seed(*recomputing, 1) == one);
   CHECK(with_seed(*recomputing, 0) == before);

@@ -1,4 +1,4 @@
-// Tests every backward op against central finite differences of its forward op, in double.
+// Compares every backward op with central finite differences of its forward op, in double precision.
 #include <algorithm>
 
 #include "cairn/tests/catch.h"
@@ -10,8 +10,8 @@ namespace {
 
 std::mt19937 generator(2);
 
-/// Returns a tensor whose elements keep a distance from 0 and from each other, because relu and maxpool have kinks
-/// there.
+/// Returns a tensor whose elements differ from 0 and from each other by 0.01 or more. Near such points, relu and
+/// maxpool would have kinks.
 Tensor without_kinks(const Shape& shape) {
   Tensor tensor = random_tensor(shape, generator);
   for (std::size_t i = 0; i < tensor.values.size(); ++i)
@@ -71,7 +71,7 @@ TEST_CASE("gradients of conv2d over kernels, strides and padding") {
 
 namespace {
 
-/// The ops of a norm, and the shape of its statistics.
+/// The ops that belong to a norm, and the shape of the norm's statistics.
 struct Norm {
   OpKind statistics, forward, grad_params, grad_input;
   Shape stats_shape;

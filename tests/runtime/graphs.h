@@ -16,10 +16,10 @@
 #include "cairn/tests/support/outputs.h"
 #include "cairn/tests/support/random_graph.h"
 
-/// Small graphs with real ops, and helpers for their programs.
+/// This file has small graphs with real ops, and helper functions for their programs.
 namespace cairn::tests {
 
-/// Adds a node that executes `op`, which determines size, scratch and inputs.
+/// Adds a node that executes `op`. The function derives the node's size, scratch and inputs from the op.
 inline core::NodeId add_op(core::GraphBuilder& builder, const std::string& name, Op op) {
   core::Node node{.name = name, .keep = op.writes >= 0};
   std::vector<Shape> shapes;
@@ -43,8 +43,8 @@ struct Perceptron {
   std::int32_t x, w1, w2, target;
 };
 
-/// Returns a training step of y = relu(x w1) w2: mean squared error, and the gradients of both weights. relu's gradient
-/// runs in place.
+/// Returns a training step of y = relu(x w1) w2. It computes the mean squared error and the gradients of both weights.
+/// The gradient of relu is computed in place.
 inline Perceptron perceptron(std::int64_t batch = 5, std::int64_t in = 7, std::int64_t width = 9,
                              std::int64_t out = 3) {
   core::GraphBuilder builder("perceptron");
@@ -86,7 +86,7 @@ inline Perceptron perceptron(std::int64_t batch = 5, std::int64_t in = 7, std::i
   return p;
 }
 
-/// Returns the baseline, in which hidden and active are computed again before dw2.
+/// Returns the baseline schedule with two more steps right before dw2, which compute `hidden` and `active` again.
 inline core::Schedule with_recomputation(const Perceptron& p) {
   core::Schedule schedule = core::baseline_schedule(p.graph);
   schedule.steps.insert(schedule.steps.begin() + p.dw2, {p.hidden, p.active});
@@ -98,14 +98,14 @@ inline runtime::Program compiled(const core::Graph& graph, const core::Schedule&
   const core::Plan plan = solvers::plan_memory(graph, schedule, {.alignment = alignment, .guard_bytes = guard_bytes});
   return runtime::compile(graph, schedule, plan, {.guard_bytes = guard_bytes});
 }
-/// Compiles the baseline.
+/// Compiles the baseline schedule of the graph.
 inline runtime::Program compiled(const core::Graph& graph, std::int64_t alignment = 256, std::int64_t guard_bytes = 0) {
   return compiled(graph, core::baseline_schedule(graph), alignment, guard_bytes);
 }
 
-/// Returns a training step with a max-pool, a batch norm and a layer norm, and a forward branch of norms in place. If
-/// `bundled`, the ops return indices and statistics, too; else these are computed by single ops with the same bits. The
-/// loss, both gradients and the branch's last output are kept.
+/// Returns a training step with a max-pool, a batch norm and a layer norm, and a forward branch with norms in place. If
+/// `bundled` is true, the ops also return indices or statistics as further outputs. If not, separate ops compute them
+/// with the same bits. The loss, both gradients and the last output of the branch are kept.
 inline core::Graph pooled_norms(bool bundled) {
   const Shape image{2, 9, 8, 4}, pooled{2, 5, 4, 4}, params_shape{2, 4}, rows_shape{40, 2};
   const OpAttrs window{.kernel = 3, .stride = 2, .pad = 1};
@@ -167,7 +167,7 @@ inline core::Graph pooled_norms(bool bundled) {
   return builder.build();
 }
 
-/// Returns a graph whose only node looks up ids. Some of the ids are out of range.
+/// Returns a graph with a single node, which looks up ids in a table. Some of the ids are out of range.
 inline core::Graph lookup_out_of_range() {
   core::GraphBuilder builder;
   const auto ids = builder.add_resident({.name = "ids",
@@ -181,12 +181,12 @@ inline core::Graph lookup_out_of_range() {
   return builder.build();
 }
 
-/// Returns the location of a step's first output.
+/// Returns the location of the first output of the instruction at `step`.
 inline runtime::OutputLocation& output_of(runtime::Program& program, std::size_t step) {
   return program.outputs[program.instructions[step].output_begin];
 }
 
-/// Makes the step free the output of the step `made_by`, and nothing else.
+/// Makes the instruction at `step` free the output of the step `made_by`, and nothing else.
 inline void free_early(runtime::Program& program, std::size_t step, std::size_t made_by) {
   runtime::Instruction& instruction = program.instructions[step];
   instruction.free_begin = static_cast<std::uint32_t>(program.frees.size());
@@ -194,7 +194,7 @@ inline void free_early(runtime::Program& program, std::size_t step, std::size_t 
   program.frees.push_back(output_of(program, made_by));
 }
 
-/// Everything that an executor computed.
+/// All results of an executor: outputs, and digests of the sinks.
 struct Results {
   Outputs outputs;
   std::vector<runtime::SinkDigest> sinks;
@@ -203,7 +203,7 @@ struct Results {
 
 inline Results results_of(runtime::Executor& executor) { return {outputs_of(executor), executor.sink_digests()}; }
 
-/// Returns the results of one step on the host.
+/// Executes one step on the host and returns its results.
 inline Results results_of(runtime::Program program, const runtime::ExecuteOptions& options = {}) {
   const auto executor = runtime::host_executor(std::move(program), options);
   executor->run();

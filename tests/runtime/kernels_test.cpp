@@ -1,4 +1,4 @@
-// Tests every op against its definition, which is written as plain loops in double.
+// Compares every op with its definition, which is written as plain loops in double precision.
 #include "cairn/runtime/host/kernels.h"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ const std::vector<ConvCase> kConvCases = {
     {2, 5, 4, 3, 4, 3, 3, 1, 1},    {1, 7, 8, 2, 3, 3, 3, 2, 1}, {2, 6, 6, 5, 4, 1, 1, 1, 0},
     {2, 7, 5, 3, 2, 1, 1, 2, 0},    {1, 9, 9, 3, 4, 7, 7, 2, 3}, {1, 4, 4, 2, 2, 2, 2, 2, 0},
     {3, 5, 6, 2, 3, 3, 2, 1, 0},    {1, 3, 3, 2, 2, 2, 2, 1, 3}, {1, 8, 8, 1, 1, 2, 2, 3, 1},
-    {2, 40, 40, 64, 8, 3, 3, 1, 1},  // several tiles of scratch, which end inside an image
+    {2, 40, 40, 64, 8, 3, 3, 1, 1},  // scratch for several tiles, which end inside of an image
 };
 
 }  // namespace
@@ -94,7 +94,7 @@ TEST_CASE("reduce_rows") {
 }
 
 TEST_CASE("elementwise ops") {
-  const Shape shape = {3, 7001};  // more than one block of elements
+  const Shape shape = {3, 7001};  // more elements than one block
   const Tensor a = random_tensor(shape, generator), b = random_tensor(shape, generator);
   Values sum, relu_grad;
   for (std::size_t i = 0; i < a.values.size(); ++i) {
@@ -203,7 +203,7 @@ TEST_CASE("maxpool and its gradient, where the first maximum wins") {
   for (const PoolCase& p : {PoolCase{2, 7, 6, 3, 3, 2, 1}, {1, 4, 4, 40, 2, 2, 0}, {1, 5, 5, 2, 3, 1, 2}}) {
     const std::int64_t oh = p.oh(), ow = p.ow();
     Tensor x = random_tensor(p.x(), generator);
-    for (double& value : x.values) value = std::round(value);  // ties
+    for (double& value : x.values) value = std::round(value);  // makes ties
     const Tensor dy = random_tensor(p.y(), generator);
     Values y, dx(x.values.size(), 0);
     for (std::int64_t i = 0; i < p.n * oh * ow * p.c; ++i) {
@@ -240,14 +240,14 @@ TEST_CASE("ops of several outputs have the bits of those that make them one by o
   for (const PoolCase& p : {PoolCase{2, 9, 6, 35, 3, 2, 1}, {2, 9, 6, 35, 2, 2, 0}, {2, 9, 6, 35, 5, 1, 4}}) {
     const OpAttrs attrs = p.attrs();
     Tensor x = random_tensor(p.x(), generator);
-    for (double& value : x.values) value = std::round(value);  // ties
+    for (double& value : x.values) value = std::round(value);  // makes ties
     const Tensor dy = random_tensor(p.y(), generator);
     const auto results = run_all<double>(make_op(OpKind::maxpool_with_indices, dy.shape, attrs), {x});
     CHECK(results[0].values == run<double>(make_op(OpKind::maxpool, dy.shape, attrs), {x}));
     Tensor indices{dy.shape, {}, results[1].integers};
     const Op grad = make_op(OpKind::maxpool_with_indices_grad, x.shape, attrs);
     CHECK(run<double>(grad, {dy, indices}) == run<double>(make_op(OpKind::maxpool_grad, x.shape, attrs), {dy, x}));
-    // An index that is not a place of its window sends no gradient anywhere.
+    // An index that does not name a place in its window must send no gradient anywhere.
     for (std::size_t i = 0; i < indices.integers.size(); ++i) {
       indices.integers[i] = std::array{-1, -1000000, 1 << 30, static_cast<int>(attrs.kernel * attrs.kernel)}[i % 4];
     }
@@ -324,7 +324,9 @@ TEST_CASE("softmax, plain and causal") {
   for (const bool causal : {false, true}) {
     const Shape shape = {2, 7, 7};
     Tensor x = random_tensor(shape, generator);
-    for (double& value : x.values) value = 50 * value;  // exp would overflow if the maximum were not subtracted
+    for (double& value : x.values)
+      // The values are so large that exp would overflow if the maximum were not subtracted.
+      value = 50 * value;
     Values expected;
     for (std::int64_t r = 0; r < 14; ++r) {
       const std::int64_t visible = causal ? r % 7 + 1 : 7;

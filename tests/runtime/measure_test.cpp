@@ -87,7 +87,7 @@ TEST_CASE("the most expensive ops are measured first, and what is not measured i
   CHECK(nodes == graph.node_count());
   CHECK(cost == core::evaluate(graph, core::baseline_schedule(graph)).cost);
 
-  // Measures the first three ops, at 50 times the graph's costs, and then no more.
+  // Only the first three ops get a timing, of 50 times their costs in the graph. After that, there is no time left.
   std::vector<core::NodeId> asked;
   const auto result = runtime::measure_costs(
       graph,
@@ -133,21 +133,22 @@ TEST_CASE("timings are disturbed where they are far above the least, or above it
   };
   check({}, {});
   check({{1e-3}}, {false});
-  // Timings differ a little on a quiet machine, too.
+  // On a quiet machine, timings also differ a little, which must not count as a disturbance.
   check({{1.0e-3}, {1.1e-3}, {1.05e-3}, {1.9e-3}}, {false, false, false, false});
-  // Other work took a time slice during a timing, with and without evidence from the system (waiting, preemptions).
+  // Other work has taken a time slice during a timing. In the second line, the system also reports waiting or
+  // preemptions, which counts as evidence.
   check({{7e-6}, {4e-3}, {8e-6}}, {false, true, false});
   check({{1.0e-3}, {1.3e-3, 0.2e-3, 0}, {1.3e-3, 0, 1}, {1.3e-3}}, {false, true, true, false});
-  // Preemptions that cost no time are no disturbance. They occur in every long timing.
+  // Preemptions that cost no time, as in every long timing, are no disturbance.
   check({{1.0, 0.01, 3}, {1.1, 0.01, 4}}, {false, false});
-  // The reference is the shortest timing without evidence, although a timing with evidence is shorter.
+  // Timings are compared with the shortest one without evidence, even if a timing with evidence is shorter.
   check({{1.0e-3, 0.5e-3, 1}, {1.5e-3}, {2.9e-3}, {3.1e-3}}, {false, false, false, true});
-  // All are disturbed: in each of them, threads waited for more than half of the time.
+  // All three timings are disturbed, because threads waited for more than half of each.
   check({{4e-3, 3e-3, 1}, {5e-3, 3e-3, 2}, {9e-3, 8e-3, 2}}, {true, true, true});
 }
 
 TEST_CASE("disturbed timings do not count, whatever their share below one") {
-  // Other work takes 4 ms during every second, third or tenth execution. An execution alone takes 7 us or 100 us.
+  // Other work takes 4 ms during every second, third or tenth execution. Without it, an execution takes 7 us or 100 us.
   for (const int every : {2, 3, 10}) {
     for (const double seconds : {7e-6, 1e-4}) {
       int runs = 0;
@@ -160,7 +161,7 @@ TEST_CASE("disturbed timings do not count, whatever their share below one") {
       CHECK(timed.seconds <= 1.05 * seconds);
       CHECK_FALSE(timed.disturbed);
       CHECK(timed.repeated >= timed.timings / every - 1);
-      CHECK(timed.timings == runs - 1);  // the first one warms up
+      CHECK(timed.timings == runs - 1);  // the first run is only the warm-up
       CHECK(timed.timings - timed.repeated >= 5);
     }
   }
@@ -172,7 +173,7 @@ TEST_CASE("where every timing is disturbed, what they take without their delays 
     int runs = 0;
     const runtime::TimedWork waited = runtime::time_work(
         [&]() -> std::vector<runtime::Timing> {
-          // There is 1 ms of work, and each of the threads waits for another 2 to 4 ms.
+          // The work takes 1 ms. In addition, each thread waits for 2 to 4 ms, differently in each run.
           const double waits = 1e-3 * (2 + ++runs % 3);
           return {{1e-3 + waits, {waits * threads, 1, threads}}};
         },
@@ -187,7 +188,8 @@ TEST_CASE("where every timing is disturbed, what they take without their delays 
 TEST_CASE("where many timings are disturbed, the least of the others counts") {
   int runs = 0;
   const runtime::TimedWork timed = runtime::time_work([&]() -> std::vector<runtime::Timing> {
-    // The work takes about 1.1 ms. Most timings are far longer; one in six is 1.9 ms, too short to count as disturbed.
+    // The work takes about 1.1 ms. Most timings are far longer. One in six is 1.9 ms, which is too short to count as
+    // disturbed.
     constexpr double kSeconds[] = {5e-3, 1.9e-3, 5e-3, 5e-3, 1.1e-3, 5e-3};
     return {{kSeconds[runs++ % 6]}};
   });
@@ -196,8 +198,8 @@ TEST_CASE("where many timings are disturbed, the least of the others counts") {
 }
 
 TEST_CASE("where a thread mostly waits for the core of another, what the two take without that counts") {
-  // The work takes about 1 ms on two cores. In every second execution, it runs on one thread and takes 2 ms. In the
-  // others, both threads share a core, and each waits for the other.
+  // The work takes about 1 ms on two cores. In every second execution, only one thread runs, for 2 ms. In the remaining
+  // executions, both threads share a core, and each waits for the other.
   int runs = 0;
   const runtime::TimedWork timed = runtime::time_work([&]() -> std::vector<runtime::Timing> {
     return ++runs % 2 == 0 ? std::vector<runtime::Timing>{{2e-3, {0, 0, 2}}}
@@ -208,14 +210,14 @@ TEST_CASE("where a thread mostly waits for the core of another, what the two tak
 }
 
 TEST_CASE("one of two threads that waits costs half of that") {
-  // While a thread waits, the other one goes on with the work.
+  // While one of two threads waits, the other thread continues with the work, so only half of the waiting time is lost.
   CHECK(runtime::Timing{3e-3, {2e-3, 1, 2}}.undelayed_seconds() == Approx(2e-3));
   CHECK(runtime::Timing{3e-3, {2e-3, 1, 1}}.undelayed_seconds() == Approx(1e-3));
   CHECK(runtime::Timing{3e-3}.undelayed_seconds() == Approx(3e-3));
 }
 
 TEST_CASE("equal parts of an execution are timed each, and judged each") {
-  // Other work takes 4 ms during each execution, but only during one of its eight parts.
+  // Other work takes 4 ms during each execution, but only during one of the eight parts of the execution.
   int runs = 0;
   const runtime::TimedWork timed = runtime::time_work([&] {
     std::vector<runtime::Timing> parts(8, {1e-3});
@@ -224,7 +226,7 @@ TEST_CASE("equal parts of an execution are timed each, and judged each") {
   });
   CHECK(timed.seconds == Approx(1e-3));
   CHECK_FALSE(timed.disturbed);
-  CHECK(runs == 4);  // one to warm up; then 21 undisturbed timings of 1 ms
+  CHECK(runs == 4);  // one run to warm up, and three with 21 undisturbed timings of 1 ms in all
   CHECK(timed.timings == 24);
   CHECK(timed.repeated == 3);
 }
@@ -236,7 +238,7 @@ TEST_CASE("timing ends when its time is over, with what there is") {
     return {{0.3}};
   };
   CHECK(runtime::time_work(run, {.expired = [] { return true; }}).seconds == Approx(0.3));
-  CHECK(runs == 1);  // the first run, normally the warm-up, counts
+  CHECK(runs == 1);  // there is no time for more, so the first run counts, which is normally the warm-up
   runs = 0;
   const auto timed = runtime::time_work(run, {.expired = [&] { return runs >= 3; }});
   CHECK(runs == 3);

@@ -1,4 +1,4 @@
-// Tests the arena, the resident tensors and the synthetic kernel.
+// Tests the arena, the resident tensors, and the synthetic kernel, which executes nodes without ops.
 #include <algorithm>
 #include <cmath>
 #include <cstring>

@@ -49,7 +49,7 @@ TEST_CASE("check_op refuses what a kernel could not index") {
   const OpAttrs product = {.m = 2, .n = 3, .k = 4};
   const OpAttrs window = {.kernel = 2, .stride = 2};
   const Shape image = {1, 4, 4, 2};
-  // The cases of `good` are right. Each case of `bad` differs from a right one in one place.
+  // All cases in `good` are accepted. Each case in `bad` differs from an accepted case in one place.
   const std::vector<Case> good = {
       {OpKind::matmul, {2, 3}, {{2, 4}, {4, 3}, {3}}, product},
       {OpKind::reduce_rows, {5}, {{3, 5}}, {.rows = 3, .cols = 5}},

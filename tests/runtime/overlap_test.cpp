@@ -1,4 +1,5 @@
-// Tests overlap() against the definition of a conflict of two instructions, and by execution in other orders.
+// Compares overlap() with the definition of a conflict between two instructions. Also executes programs in other
+// orders.
 #include "cairn/runtime/overlap.h"
 
 #include <algorithm>
@@ -22,7 +23,8 @@ using runtime::Location;
 using runtime::Overlap;
 using runtime::Program;
 
-/// Bytes that an instruction reads or writes. `space` is -1 for the arena, otherwise the number of a resident tensor.
+/// A range of bytes that an instruction reads or writes. `space` is -1 for the arena, or the index of a resident
+/// tensor.
 struct Access {
   std::int64_t space, begin, end;
   bool writes;
@@ -49,7 +51,7 @@ bool share_bytes(const Access& a, const Access& b) {
   return a.space == b.space && std::max(a.begin, b.begin) < std::min(a.end, b.end);
 }
 
-/// Returns whether `later` must run after `earlier`.
+/// Returns whether the instruction `later` must run after the instruction `earlier`.
 bool conflict(const Program& program, std::size_t earlier, std::size_t later) {
   const Instruction &from = program.instructions[earlier], &to = program.instructions[later];
   for (const Access& a : accesses_of(program, from)) {
@@ -62,15 +64,17 @@ bool conflict(const Program& program, std::size_t earlier, std::size_t later) {
   const auto before = program.graph.predecessors(to.node);
   if (std::ranges::find(before, from.node) == before.end()) return false;
   for (std::size_t i = earlier + 1; i < later; ++i) {
-    if (program.instructions[i].node == from.node) return false;  // the edge is about the latest execution
+    if (program.instructions[i].node == from.node)
+      // If the node runs again in between, `later` reads the result of that run, not of `earlier`.
+      return false;
   }
   return true;
 }
 
 using Matrix = std::vector<std::vector<bool>>;
 
-/// Returns for each instruction which earlier ones have ended when it begins, by streams and by waits, of which the one
-/// with the number `dropped` is left out.
+/// Returns, for each instruction, which earlier instructions have surely ended when it begins. The order comes from the
+/// streams and from the waits. The wait number `dropped` is left out.
 Matrix ended_before(const Overlap& overlap, std::size_t dropped) {
   const std::size_t count = overlap.stream.size();
   Matrix ended(count, std::vector<bool>(count));
@@ -92,7 +96,7 @@ Matrix ended_before(const Overlap& overlap, std::size_t dropped) {
 }
 constexpr auto kNothing = static_cast<std::size_t>(-1);
 
-/// Returns the number of conflicts that streams and waits leave without an order.
+/// Returns the number of conflicts whose two instructions are not ordered by the streams and the waits.
 std::int64_t unordered(const Program& program, const Overlap& overlap, std::size_t dropped = kNothing) {
   const Matrix ended = ended_before(overlap, dropped);
   std::int64_t count = 0;
@@ -103,7 +107,7 @@ std::int64_t unordered(const Program& program, const Overlap& overlap, std::size
   return count;
 }
 
-/// Returns the program with its instructions in a random order that streams and waits allow.
+/// Returns the program with its instructions in a random order that the streams and the waits permit.
 Program in_random_order(Random& random, const Program& program, const Overlap& overlap) {
   Program result = program;
   result.instructions.clear();
@@ -125,7 +129,7 @@ Program in_random_order(Random& random, const Program& program, const Overlap& o
     const std::size_t next = random.pick(ready);
     done[next] = true;
     Instruction& instruction = result.instructions.emplace_back(program.instructions[next]);
-    // The host's executor expects the inputs in the order of the instructions.
+    // The host's executor expects the lists of inputs in the order of the instructions.
     const auto inputs = program.inputs_of(instruction);
     instruction.input_begin = static_cast<std::uint32_t>(result.inputs.size());
     result.inputs.insert(result.inputs.end(), inputs.begin(), inputs.end());
@@ -140,7 +144,7 @@ Program planned(const Graph& graph, const Schedule& schedule, std::int64_t align
                            {.alignment = alignment, .overlap_steps = overlap_steps, .limit = {.work = 0}}));
 }
 
-/// Returns the program with a graph that has no edges, so that only addresses order its instructions.
+/// Returns the program with a graph without edges, so that only shared addresses put its instructions in an order.
 Program without_edges(const Program& program) {
   core::GraphBuilder builder(program.graph);
   for (core::NodeId v = 0; v < builder.node_count(); ++v) {

@@ -16,7 +16,7 @@ namespace {
 
 using core::Graph;
 
-/// Returns a graph of one resident x and of the nodes that `add` makes of it.
+/// Returns a graph with one resident tensor x and the nodes that `add` adds, which read x.
 template <class F>
 Graph graph_over(const Shape& shape, const F& add) {
   core::GraphBuilder builder;
@@ -58,7 +58,8 @@ TEST_CASE("instructions carry addresses of arguments, output and what dies") {
     CHECK((output.taken_bytes > 0) == (instruction.node == p.dhidden));
     deaths += instruction.free_count;
   }
-  // All buffers are freed but two: the loss is kept, and the input of the in-place node becomes its output.
+  // Two buffers are never freed: that of the loss, which is kept, and the input of the in-place node, which becomes the
+  // node's output.
   CHECK(deaths == plan.buffers.size() - 2);
   CHECK(program.kept.size() == 3);
 }
@@ -127,7 +128,8 @@ TEST_CASE("nodes of ops with several outputs: sizes, counts and arguments are ch
   };
   using core::Node;
   CHECK(refused("batch", [](Node&) {}).empty());
-  CHECK(refused("batch", [](Node& node) { node.outputs.push_back({}); }).empty());  // an output of size 0 only orders
+  // An output of size 0 carries no data, so it is permitted.
+  CHECK(refused("batch", [](Node& node) { node.outputs.push_back({}); }).empty());
   CHECK(refused("batch", [](Node& node) { node.outputs.push_back({.size = 4}); }) ==
         "node 'batch': op batchnorm_with_stats: it makes 2 outputs, so the size of output 2 must be 0");
   CHECK(refused("loss", [](Node& node) {
@@ -168,7 +170,7 @@ TEST_CASE("a graph of ops with several outputs in a file, and in bf16") {
     CHECK(contains(error(arg), "\"args\" of its op must name nodes"));
   }
   CHECK(contains(error("n1.5"), "output 5 of node 1"));
-  // The reader comes first in the file, so it is checked before the op that it reads, whose shape is wrong.
+  // In the file, the reader comes before the op that it reads, so it is checked first. The shape of that op is wrong.
   const std::string empty = R"({"format":"cairn.graph","version":2,"nodes":[
       {"name":"reader","size":8,"inputs":[[1,1]],"op":{"kind":"scale","shape":[2],"args":["n1.1"]}},
       {"name":"norm","outputs":[{"size":0},{"size":0}],"op":{"kind":"layernorm_with_stats","shape":[2,0],"args":[]}}]})";
@@ -176,8 +178,8 @@ TEST_CASE("a graph of ops with several outputs in a file, and in bf16") {
 
   const Graph half = core::with_precision(graph, core::Precision::bf16);
   CHECK(half.value_size(half.value({1, 0})) == 2 * 160);
-  CHECK(half.value_size(half.value({1, 1})) == 4 * 160);  // indices
-  CHECK(half.value_size(half.value({2, 1})) == 4 * 8);    // statistics
+  CHECK(half.value_size(half.value({1, 1})) == 4 * 160);  // indices do not become smaller in bf16
+  CHECK(half.value_size(half.value({2, 1})) == 4 * 8);    // nor do statistics
 }
 
 TEST_CASE("optimizer state is no operand") {

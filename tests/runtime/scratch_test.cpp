@@ -26,8 +26,8 @@ namespace {
 
 using Variants = std::vector<std::vector<ScratchVariant>>;
 
-/// Returns up to three variants for about half of the nodes. The variants of a node have distinct scratch; the usual
-/// one has the node's scratch.
+/// Returns up to three variants for each of about half of the nodes. The variants of a node have different scratch. The
+/// one that is used by default has the scratch of the node in the graph.
 Variants random_variants(Random& random, const Graph& graph) {
   Variants variants(static_cast<std::size_t>(graph.node_count()));
   for (NodeId v = 0; v < graph.node_count(); ++v) {
@@ -49,8 +49,8 @@ Graph changed(const Graph& graph, const Variants& variants, std::initializer_lis
 
 std::int64_t peak(const Graph& graph, const Schedule& schedule) { return core::evaluate(graph, schedule).peak; }
 
-/// Returns the sum of the nodes' times in ms. The time of a node with variants is that of the variant that has the
-/// node's scratch; it is infinite if there is none.
+/// Returns the sum of the nodes' times in ms. The time of a node with variants is that of the variant with the node's
+/// scratch. If there is no such variant, the result is infinite.
 double time_of(const Graph& graph, const Variants& variants) {
   double sum = 0;
   for (NodeId v = 0; v < graph.node_count(); ++v) {
@@ -63,8 +63,8 @@ double time_of(const Graph& graph, const Variants& variants) {
   return sum;
 }
 
-/// Returns the least time of all combinations of variants, of the nodes from `from` on, with which both schedules stay
-/// within their limits. `scratch` has the choices for the nodes before.
+/// Tries all combinations of variants for the nodes from `from` on. Returns the least time with which the peaks of both
+/// schedules in `limits` stay within their limits. `scratch` has the choices for the nodes before `from`.
 double least_time(const Graph& graph, const Variants& variants, const std::array<MemoryLimit, 2>& limits, NodeId from,
                   std::vector<std::int64_t>& scratch) {
   if (from == graph.node_count()) {
@@ -77,7 +77,7 @@ double least_time(const Graph& graph, const Variants& variants, const std::array
   if (variants[at].empty()) return least_time(graph, variants, limits, from + 1, scratch);
   double least = std::numeric_limits<double>::infinity();
   for (const ScratchVariant& variant : variants[at]) {
-    if (variant.ms <= 0) continue;  // its time is not known
+    if (variant.ms <= 0) continue;  // a time of 0 stands for "unknown"
     scratch[at] = variant.scratch;
     least = std::min(least, least_time(graph, variants, limits, from + 1, scratch));
   }
@@ -95,10 +95,10 @@ TEST_CASE("free memory includes the bytes that transfers free") {
   const auto scratch_within = [&](const Schedule& schedule, std::int64_t bytes) {
     return use_free_memory(graph, std::vector<MemoryLimit>{{schedule, bytes}}, variants).scratch(3);
   };
-  const std::int64_t bytes = 3 * 4096;  // of nodes 2 and 3 and the scratch
+  const std::int64_t bytes = 3 * 4096;  // memory for nodes 2 and 3, and for the scratch
   CHECK(scratch_within(relay_once(), bytes) == 4096);
   CHECK(scratch_within(relay_once(), bytes - 1) == 0);
-  CHECK(scratch_within({relay_once().steps}, bytes) == 0);  // node 0 is in memory, too
+  CHECK(scratch_within({relay_once().steps}, bytes) == 0);  // without the transfers, node 0 is in memory, too
 }
 
 TEST_CASE("free memory makes nodes faster and raises no peak") {

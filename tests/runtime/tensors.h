@@ -12,7 +12,7 @@
 #include "cairn/runtime/host/kernels.h"
 #include "cairn/tests/catch.h"
 
-/// Small tensors, and helpers for the tests of the kernels.
+/// This file has small tensors, and helper functions for tests of the kernels.
 namespace cairn::tests {
 
 using core::ElementType;
@@ -27,8 +27,8 @@ using Values = std::vector<double>;
 
 struct Tensor {
   Shape shape;
-  Values values;                       ///< of floating-point tensors
-  std::vector<std::int32_t> integers;  ///< of ids and labels, else empty
+  Values values;                       ///< elements of a floating-point tensor
+  std::vector<std::int32_t> integers;  ///< elements of a tensor of ids or labels, else empty
 };
 
 inline Tensor random_tensor(const Shape& shape, std::mt19937& random) {
@@ -49,7 +49,7 @@ inline Op make_op(OpKind kind, Shape shape, OpAttrs attrs = {}) {
   return {.kind = kind, .shape = std::move(shape), .args = {}, .attrs = std::move(attrs), .writes = -1};
 }
 
-/// Makes an op with arguments.
+/// Returns an op with the arguments `args`.
 inline Op op_on(OpKind kind, Shape shape, std::vector<Operand> args, OpAttrs attrs = {}) {
   Op op = make_op(kind, std::move(shape), std::move(attrs));
   op.args = std::move(args);
@@ -62,15 +62,16 @@ inline std::vector<Shape> shapes_of(const std::vector<Tensor>& args) {
   return shapes;
 }
 
-/// One output of an op.
+/// The elements of one output of an op.
 template <class T>
 struct Result {
   std::vector<T> values;
-  std::vector<std::int32_t> integers;  ///< of indices, else empty
+  std::vector<std::int32_t> integers;  ///< elements of an output of indices, else empty
   bool operator==(const Result&) const = default;
 };
 
-/// Checks and runs an op on T. Outputs and scratch are NaN before the run, so that results cannot depend on them.
+/// Checks an op and runs it in the type T. Outputs and scratch are filled with NaN first, so that no result can depend
+/// on their old contents.
 template <class T>
 std::vector<Result<T>> run_all(const Op& op, const std::vector<Tensor>& args) {
   const std::vector<Shape> shapes = shapes_of(args);
@@ -101,7 +102,7 @@ std::vector<Result<T>> run_all(const Op& op, const std::vector<Tensor>& args) {
   return results;
 }
 
-/// Returns the values of the first output of run_all().
+/// Returns the values of the op's first output, computed in the type T.
 template <class T>
 std::vector<T> run(const Op& op, const std::vector<Tensor>& args) {
   return run_all<T>(op, args).front().values;
@@ -120,7 +121,7 @@ inline void check_close(const Values& actual, const Values& expected, double tol
   CHECK(worst <= tolerance);
 }
 
-/// Checks that the op equals `expected` in double, and in float within its precision.
+/// Checks that the op computes `expected`: in double almost exactly, and in float within its precision.
 inline void check_op_equals(const Op& op, const std::vector<Tensor>& args, const Values& expected) {
   INFO("op " << core::to_string(op.kind));
   check_close(run<double>(op, args), expected, 1e-12);
@@ -130,7 +131,7 @@ inline void check_op_equals(const Op& op, const std::vector<Tensor>& args, const
 
 using Function = std::function<Values(const Values&)>;
 
-/// Returns the gradient with respect to x of the sum of dy * f(x), by central differences.
+/// Returns the gradient of the sum of dy * f(x) with respect to x, computed by central differences.
 inline Values numeric_gradient(const Function& f, Values x, const Values& dy, double step = 1e-5) {
   const auto dot = [&](const Values& y) {
     double sum = 0;
@@ -150,7 +151,7 @@ inline Values numeric_gradient(const Function& f, Values x, const Values& dy, do
   return gradient;
 }
 
-/// Returns the op as a function of its argument number `which`.
+/// Returns the op as a function of the values of its argument number `which`. All other arguments are fixed.
 inline Function as_function(const Op& op, std::vector<Tensor> args, std::size_t which) {
   return [op, args, which](const Values& x) mutable {
     args[which].values = x;
@@ -161,8 +162,8 @@ inline Function as_function(const Op& op, std::vector<Tensor> args, std::size_t 
 inline void check_gradient(const Values& analytic, const Function& f, const Values& x, const Values& dy) {
   check_close(analytic, numeric_gradient(f, x, dy), 1e-6);
 }
-/// Checks the op `gradient`. With `gradient_args`, it must compute the gradient of the sum of dy * forward(args) with
-/// respect to the argument number `which` of `forward`.
+/// Checks that the op `gradient`, with the arguments `gradient_args`, computes a gradient: that of the sum of dy *
+/// forward(args) with respect to argument number `which` of `forward`.
 inline void check_gradient(const Op& gradient, const std::vector<Tensor>& gradient_args, const Op& forward,
                            const std::vector<Tensor>& args, std::size_t which, const Values& dy) {
   check_gradient(run<double>(gradient, gradient_args), as_function(forward, args, which), args[which].values, dy);

@@ -1,4 +1,5 @@
-// Tests the copies of programs: what compile() makes of transfers, and their execution on the host under random delays.
+// Tests the copies of a program: how compile() makes them from transfers, and how the host executes them under random
+// delays.
 #include "cairn/tests/support/transfers.h"
 
 #include <algorithm>
@@ -33,7 +34,7 @@ using runtime::Program;
 
 constexpr std::int64_t kGuard = 256;
 
-/// A schedule with transfers and its plans, without and with guards.
+/// A schedule with transfers, and its two memory plans: one without guards and one with guards.
 struct Case {
   Graph graph;
   Schedule schedule;
@@ -47,7 +48,8 @@ struct Case {
   Program program_with_guards() const { return runtime::compile(graph, schedule, guarded, {.guard_bytes = kGuard}); }
 };
 
-/// Returns a graph with a random schedule, of nodes without ops or of a tiny model of the zoo.
+/// Returns a graph with a random schedule. The graph is the tiny version of `model` or, if `model` is empty, random and
+/// without ops.
 Case random_case(Random& random, const std::string& model = "") {
   Graph graph = model.empty() ? random_graph(random, any_graph(random)) : tiny_model(model);
   Schedule schedule =
@@ -70,7 +72,8 @@ void check_execution(const Program& program, const core::Plan& plan, const Resul
   }
 }
 
-/// Executes a case under random delays: plain, with poison, with guards, and with one thread for both directions.
+/// Executes a case under random delays of copies in four ways: plain, with poison, with guards, and with one thread
+/// that copies in both directions.
 void check_case(Random& random, const Case& one) {
   const Results expected = results_of(compiled(one.graph));
   const auto seed = static_cast<std::uint64_t>(random.between(1, 1'000'000));
@@ -82,7 +85,8 @@ void check_case(Random& random, const Case& one) {
                   {.poison = true, .sentinels = true, .copy_delay_seed = seed + 3});
 }
 
-/// Returns under how many of 40 seeds of delays the program has other bits than without transfers.
+/// Runs the program with 40 seeds of delays. Returns for how many seeds the results differ from those without
+/// transfers.
 int fails_under_delays(const Program& program, bool poison) {
   const Results expected = results_of(compiled(program.graph));
   int failures = 0;
@@ -106,7 +110,8 @@ TEST_CASE("transfers: a program has the copies of its schedule, in the order in 
     fetches += moves.fetches.size();
     REQUIRE(program.copies.size() == moves.evicts.size() + moves.fetches.size());
     CHECK(program.host_arena_bytes == one.plan.host_bytes);
-    // Expected copies: start, finish, fetches after evicts, index; then value, and the bytes on both sides.
+    // The expected copies. The key is start, finish, fetch or evict, and index. The value is the tensor's id, and its
+    // bytes on both sides.
     using Key = std::tuple<std::int64_t, std::int64_t, bool, std::int32_t>;
     std::map<Key, std::tuple<core::NodeId, std::int64_t, std::int64_t, std::int64_t>> expected;
     for (const core::Buffer& buffer : one.plan.buffers) {
@@ -219,15 +224,15 @@ TEST_CASE("transfers: a program that lacks an order between steps and copies has
     return program;
   };
   const std::int64_t steps = single.schedule.length();
-  // Step 2 writes the bytes of the evicted buffer without waiting for the evict.
+  // After this change, step 2 writes the bytes of the evicted buffer without waiting for the evict.
   CHECK(fails_under_delays(changed(single, 0, [&](Copy& copy) { copy.finish = steps; }), false) > 0);
-  // Step 4 reads the fetched value without waiting for the fetch.
+  // After this change, step 4 reads the fetched value without waiting for the fetch.
   CHECK(fails_under_delays(changed(single, 1, [&](Copy& copy) { copy.finish = steps; }), false) > 0);
-  // The fetch starts after the last step that the evict may outlast, and does not wait for the evict.
+  // After this change, the fetch does not wait for the evict, which may still be running when the fetch starts.
   CHECK(fails_under_delays(changed(touching, 1, [](Copy& copy) { copy.source = -1; }), true) > 0);
-  // The fetch overwrites what step 3 reads.
+  // After this change, the fetch starts so early that it overwrites bytes which step 3 reads.
   CHECK(fails_under_delays(changed(single, 1, [](Copy& copy) { copy.start = 2; }), false) > 0);
-  // The host's copy is freed before the second fetch.
+  // After this change, the host's copy is freed before the second fetch.
   CHECK(fails_under_delays(changed(twice, 1, [](Copy& copy) { copy.frees_host = true; }), true) > 0);
 }
 
@@ -239,18 +244,18 @@ TEST_CASE("transfers: an exception in a step ends its copies, and the next step 
     std::int64_t fails_at = random.below(one.schedule.length());
     if (!one.schedule.transfers.fetches.empty()) {
       const std::int64_t start = random.pick(one.schedule.transfers.fetches).start;
-      fails_at = std::min(start + 1, one.schedule.length() - 1);  // while the fetch runs
+      fails_at = std::min(start + 1, one.schedule.length() - 1);  // the step that runs while the fetch is in flight
     }
     runtime::ExecuteOptions options{.poison = i % 4 < 2, .half_duplex = i % 3 == 0};
     options.copy_delay_seed = static_cast<std::uint64_t>(i + 1);
     options.before_step = [&](const runtime::Instruction& instruction) {
       if (instruction.step != fails_at) return;
-      std::this_thread::sleep_for(std::chrono::microseconds(100));  // so that copies have begun
+      std::this_thread::sleep_for(std::chrono::microseconds(100));  // gives the copies time to begin
       throw std::runtime_error("planted");
     };
     const auto executor = runtime::host_executor(one.program(), options);
     CHECK_THROWS_WITH(executor->run(), "planted");
-    // No copy may run any more: the memory can be given to others.
+    // After the exception, no copy may still be running, because the caller may use the memory for something else.
     const runtime::ArenaView arena = executor->arena();
     std::fill(arena.data, arena.data + arena.bytes, std::byte{0x77});
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -1,4 +1,4 @@
-// Compares the kernels that update weights, of the host and on a simulated device, with the formulas in core/op.h.
+// Compares the kernels that update weights, on the host and on a simulated device, with the formulas in core/op.h.
 #include <cmath>
 #include <limits>
 
@@ -10,17 +10,17 @@
 namespace cairn::tests::update_test {
 namespace {
 
-/// A weight and its optimizer state. sgd leaves v alone.
+/// A weight w and its optimizer state m and v. sgd does not use v.
 template <class T>
 struct State {
   std::vector<T> w, m, v;
 };
 
-/// The numbers of one step.
+/// The scalars of one training step.
 struct Step {
   double rate = 0.1;
-  std::int64_t number = 1;     ///< counts from 1
-  std::optional<double> norm;  ///< sum of squares of all gradients; none: gradients are not clipped
+  std::int64_t number = 1;     ///< number of the step, from 1
+  std::optional<double> norm;  ///< sum of squares of all gradients, or nullopt if gradients are not clipped
 };
 
 State<double> random_state(std::size_t count, std::mt19937& random) {
@@ -28,7 +28,7 @@ State<double> random_state(std::size_t count, std::mt19937& random) {
   return {random_tensor(shape, random).values, Values(count, 0), Values(count, 0)};
 }
 
-/// Performs one step as the comments of core::OpKind say, element by element.
+/// Performs one update element by element, by the formulas in the comments of core::OpKind.
 void update_by_definition(const Op& op, const Values& gradient, const Step& step, State<double>& x) {
   const OpAttrs& a = op.attrs;
   const double clip = step.norm ? std::min(1.0, a.limit / (std::sqrt(*step.norm) + 1e-6)) : 1.0;
@@ -56,8 +56,8 @@ std::vector<double> numbers_of(const Op& op, const Step& step) {
   return numbers;
 }
 
-/// Performs one step by the host's kernel, and checks that the op's output is the new weight. If `in_place`, the output
-/// is the weight itself.
+/// Performs one update by the host's kernel, and checks that the op's output is the new weight. If `in_place` is true,
+/// the output is in the memory of the weight.
 template <class T>
 void update_on_host(const Op& op, const Values& gradient, const Step& step, State<T>& x, bool in_place) {
   const std::vector<T> g(gradient.begin(), gradient.end());
@@ -79,7 +79,7 @@ void check_state(const State<T>& actual, const State<double>& expected, double t
   check_close(Values(actual.v.begin(), actual.v.end()), expected.v, tolerance);
 }
 
-/// An update with random attributes. Some betas and decays are 0.
+/// Returns an update op with random attributes. In some ops, a beta or the decay is 0.
 Op random_update(std::size_t count, std::mt19937& random) {
   const auto pick = [&](std::initializer_list<double> from) { return from.begin()[random() % from.size()]; };
   const OpKind kind = random() % 2 == 0 ? OpKind::sgd : OpKind::adamw;
@@ -91,7 +91,7 @@ Op random_update(std::size_t count, std::mt19937& random) {
                   .limit = pick({0.5, 20})});
 }
 
-/// Returns the numbers of step t for this gradient. `clips` says whether gradients are clipped.
+/// Returns the scalars of step t for this gradient. `clips` says whether gradients are clipped.
 Step random_step(const Values& gradient, std::int64_t t, bool clips, std::mt19937& random) {
   Step step{.rate = 0.001 * static_cast<double>(1 + random() % 100), .number = t, .norm = {}};
   if (!clips) return step;
@@ -100,14 +100,14 @@ Step random_step(const Values& gradient, std::int64_t t, bool clips, std::mt1993
   return step;
 }
 
-/// Returns the elements of tensors that a device stores as f32.
+/// Returns the elements of a tensor that the device stores as f32.
 std::vector<float> floats_at(DeviceBytes& memory) {
   const Values values = stored_values(memory.bytes(), ElementType::f32);
   return {values.begin(), values.end()};
 }
 
-/// Performs one step by the device's kernel. The gradient and the op's output are stored as `storage`. Returns the
-/// output's elements.
+/// Performs one update by the device's kernel. The gradient and the op's output have the type `storage`. Returns the
+/// elements of the output.
 Values update_on_device(Threads threads, Op op, ElementType storage, const Values& gradient, const Step& step,
                         State<float>& x) {
   op.type = storage;
@@ -217,7 +217,7 @@ TEST_CASE("device: updates agree with the host, over several steps, for fp32 and
       const Values out = update_on_device(Threads::one, op, storage, gradient, step, one);
       CHECK(update_on_device(Threads::forward, op, storage, gradient, step, forward) == out);
       CHECK(update_on_device(Threads::reverse, op, storage, gradient, step, reverse) == out);
-      // A bf16 output is the fp32 weight, rounded.
+      // If the output is bf16, it must be the fp32 weight, rounded to bf16.
       for (std::size_t i = 0; i < count; ++i) {
         const float wanted = storage == ElementType::f32 ? one.w[i] : static_cast<float>(core::Bf16(one.w[i]));
         if (out[i] != static_cast<double>(wanted)) FAIL_CHECK("element " << i << " is " << out[i]);
@@ -240,7 +240,8 @@ TEST_CASE("device: a gradient that is too small for bf16 weights moves their fp3
   const Op op = make_op(OpKind::sgd, {static_cast<std::int64_t>(count)}, {.beta1 = 0});
   State<float> x{std::vector<float>(count, 1), std::vector<float>(count, 0), {}};
   Values out;
-  for (std::int64_t t = 1; t <= 100; ++t)  // one step of 1e-4 is less than half of the distance of bf16 numbers below 1
+  // One update of 1e-4 is less than half of the distance between bf16 numbers just below 1.
+  for (std::int64_t t = 1; t <= 100; ++t)
     out = update_on_device(Threads::forward, op, ElementType::bf16, Values(count, 1), {.rate = 1e-4, .number = t}, x);
   check_close(Values(x.w.begin(), x.w.end()), Values(count, 0.99), 1e-5);
   CHECK(out == Values(count, static_cast<double>(static_cast<float>(core::Bf16(0.99F)))));

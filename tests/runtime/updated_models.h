@@ -14,11 +14,12 @@
 #include "cairn/tests/support/outputs.h"
 #include "cairn/tests/support/random_graph.h"
 
-/// Tiny models whose graphs update their weights.
+/// This file has tiny models whose graphs update their weights.
 namespace cairn::tests {
 
-/// Returns two models for each optimizer, with and without clipped gradients. They have shared weights, norms and
-/// dropouts. Some gradients are 0 up to rounding; `eps` is so large that they do not decide where adamw moves weights.
+/// Returns two models for each optimizer, once with and once without clipped gradients. The models have shared weights,
+/// norms and dropouts. Some gradients are 0 except for rounding errors. `eps` is so large that adamw does not turn
+/// these errors into large updates.
 inline std::vector<core::Graph> updated_models() {
   std::vector<core::Graph> graphs;
   for (const char* optimizer : {"sgd", "adamw"}) {
@@ -35,15 +36,15 @@ inline std::vector<core::Graph> updated_models() {
   return graphs;
 }
 
-/// Returns a random schedule that recomputes. All that it computes is read, so no node runs after an update of a weight
-/// that it reads.
+/// Returns a random schedule that recomputes. Steps whose outputs nobody reads are dropped from it. So no node that
+/// reads a weight runs after the update of the weight.
 inline core::Schedule recomputing_schedule(Random& random, const core::Graph& graph) {
   const core::Schedule schedule = core::drop_unread(graph, random_schedule(random, graph, 3 * graph.node_count()));
   REQUIRE(schedule.length() > graph.node_count());
   return schedule;
 }
 
-/// Returns the outputs after each of `count` steps.
+/// Runs `count` steps and returns the outputs after each of them.
 inline std::vector<Outputs> outputs_of_steps(runtime::Executor& executor, int count) {
   std::vector<Outputs> steps;
   for (int i = 0; i < count; ++i) {
@@ -53,7 +54,7 @@ inline std::vector<Outputs> outputs_of_steps(runtime::Executor& executor, int co
   return steps;
 }
 
-/// Returns the tiny gpt2 that adamw trains.
+/// Returns the tiny gpt2 with updates by adamw, in the given precision.
 inline core::Graph gpt2_with_updates(core::Precision precision) {
   for (const core::Graph& graph : updated_models()) {
     const std::int32_t last = runtime::find_resident(graph, "learning_rate") + 1;
@@ -63,7 +64,7 @@ inline core::Graph gpt2_with_updates(core::Precision precision) {
   throw std::out_of_range("no gpt2 with adamw");
 }
 
-/// Returns a bf16 weight and the name of its fp32 copy.
+/// Returns a bf16 weight, and the name of the fp32 copy of this weight.
 inline std::pair<core::Resident, std::string> weight_with_master(const core::Graph& graph) {
   for (const core::Resident& copy : graph.residents()) {
     if (copy.master_of >= 0) return {graph.residents()[static_cast<std::size_t>(copy.master_of)], copy.name};

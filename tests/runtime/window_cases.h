@@ -6,7 +6,8 @@
 
 namespace cairn::tests {
 
-/// Extents of a convolution: images, height, width and channels of x; channels of y; kernel, stride and padding.
+/// The extents of a convolution: images, height, width and channels of x, channels of y, and then the extents, stride
+/// and padding of the kernel.
 struct ConvCase {
   std::int64_t n, h, w, c, oc, kh, kw, stride, pad;
   std::int64_t oh() const { return (h + 2 * pad - kh) / stride + 1; }
@@ -16,7 +17,7 @@ struct ConvCase {
   core::Shape y() const { return {n, oh(), ow(), oc}; }
   core::OpAttrs attrs() const { return {.stride = stride, .pad = pad}; }
 
-  /// Calls body(index of y, index of x, index of w) for every product of the convolution.
+  /// Calls body(index of y, index of x, index of w) for every product of two elements that the convolution adds up.
   template <class F>
   void for_products(const F& body) const {
     for (std::int64_t i = 0; i < n * oh() * ow() * oc; ++i) {
@@ -31,7 +32,8 @@ struct ConvCase {
   }
 };
 
-/// Extents of a pooling: images, height, width and channels of x; kernel, stride and padding of the windows.
+/// The extents of a pooling: images, height, width and channels of x, and then extent, stride and padding of the
+/// windows.
 struct PoolCase {
   std::int64_t n, h, w, c, kernel, stride, pad;
   std::int64_t oh() const { return (h + 2 * pad - kernel) / stride + 1; }

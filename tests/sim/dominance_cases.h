@@ -10,10 +10,10 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/reference_order.h"
 
-/// Populations of profiles for the tests of dominance in bulk.
+/// This file makes sets of profiles for tests of functions that compare many profiles at once.
 namespace cairn::tests {
 
-/// Profiles, concatenated.
+/// Several profiles, concatenated into one array. Profile i is the part from offsets[i] to offsets[i + 1].
 struct Ragged {
   std::vector<std::int64_t> values, offsets{0};
 
@@ -31,8 +31,8 @@ inline sim::CanonicalBatch canonical_one_by_one(const std::vector<Values>& profi
   return batch;
 }
 
-/// Random profiles. Many of them dominate an earlier one, are dominated by one, or differ from one only in what
-/// dominance ignores.
+/// Returns random profiles. Many of them dominate an earlier profile or are dominated by one. Some differ from an
+/// earlier profile only in parts that dominance ignores.
 inline std::vector<Values> population(Random& random, std::int64_t count, std::int64_t max_length) {
   std::vector<Values> profiles;
   while (static_cast<std::int64_t>(profiles.size()) < count) {
@@ -46,7 +46,7 @@ inline std::vector<Values> population(Random& random, std::int64_t count, std::i
         case 1:
           next = near_values(random, other);
           break;
-        case 2: {  // longer, but the same to dominance
+        case 2: {  // a longer profile, which dominance does not distinguish from the old one
           next = other;
           const auto place = random.below(static_cast<std::int64_t>(next.size()));
           next.insert(next.begin() + place, next[static_cast<std::size_t>(place)]);
@@ -62,7 +62,7 @@ inline std::vector<Values> population(Random& random, std::int64_t count, std::i
   return profiles;
 }
 
-/// Whether each profile dominates each other one, by Definition 2.3.
+/// The entry [i][j] says whether profile i dominates profile j, by Definition 2.3 of Jin et al.
 using Matrix = std::vector<std::vector<bool>>;
 
 inline Matrix literal_matrix(const std::vector<Values>& profiles) {
@@ -75,7 +75,8 @@ inline Matrix literal_matrix(const std::vector<Values>& profiles) {
   return matrix;
 }
 
-/// Those that no other one dominates, of equals the first, pair by pair.
+/// Returns the profiles that no other profile dominates, by comparing all pairs. Of several equal profiles, it returns
+/// the first.
 inline std::vector<std::int64_t> literal_non_dominated(const Matrix& dominates) {
   std::vector<std::int64_t> result;
   for (std::size_t i = 0; i < dominates.size(); ++i) {

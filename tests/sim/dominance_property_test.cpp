@@ -28,7 +28,7 @@ void on_one_thread(const Check& check) {
   core::HostMachine machine(1);
   check(machine);
 }
-/// check(machine) on every machine, which must all give the same.
+/// Calls check(machine) for each kind of machine. The results must be the same on all machines.
 template <class Check>
 void on_every_machine(const Check& check) {
   for (const int threads : {1, 2}) {
@@ -166,7 +166,7 @@ TEST_CASE("One against many is core dominates both ways", "[dominance]") {
   for (int round = 0; round < 40; ++round) {
     const std::vector<Values> profiles = population(random, 1 + random.below(300), 30);
     const CanonicalBatch batch = canonical_one_by_one(profiles);
-    // Also those that are not in the set, above and below all that its signatures have seen.
+    // The list also has profiles that are not in the set, and two that are below and above all values of the set.
     std::vector<Values> ones{random.pick(profiles),
                              near_values(random, random.pick(profiles)),
                              near_dominated(random, random.pick(profiles)),
@@ -226,7 +226,7 @@ TEST_CASE("The non-dominated profiles are those of brute force", "[dominance]") 
   CHECK(results > profiles_in_all / 20);
 }
 
-/// Above the sums of the signature's levels: far more profiles than blocks hold, few values.
+/// There are thousands of profiles with few different values, so that many keys are equal and many blocks are needed.
 TEST_CASE("The non-dominated of thousands with equal keys and duplicates", "[dominance]") {
   Random random(6);
   for (const std::int64_t highest : {1, 3, 40}) {
@@ -235,7 +235,7 @@ TEST_CASE("The non-dominated of thousands with equal keys and duplicates", "[dom
       Values profile{0};
       for (std::int64_t length = random.between(0, 9); length > 0; --length)
         profile.push_back(random.between(0, highest));
-      // All have one highest value and one end, so that keys tie.
+      // All profiles end with the same highest value and the same last value, so that their keys are equal.
       profile.push_back(highest + 1);
       profile.push_back(0);
       profiles.push_back(profile);
@@ -256,7 +256,7 @@ TEST_CASE("The non-dominated of thousands with equal keys and duplicates", "[dom
   }
 }
 
-/// Profiles of which none dominates another stay all, over many blocks.
+/// If no profile dominates another one, all profiles must remain, although they are compared in many blocks.
 TEST_CASE("Thousands of profiles of which none dominates another", "[dominance]") {
   std::vector<Values> profiles;
   for (std::int64_t i = 0; i < 5000; ++i) profiles.push_back({0, 100'000 - i, i, i + 1, i});
@@ -264,7 +264,8 @@ TEST_CASE("Thousands of profiles of which none dominates another", "[dominance]"
   std::iota(all.begin(), all.end(), 0);
   const CanonicalBatch batch = canonical_one_by_one(profiles);
   for (const int threads : {1, 2}) REQUIRE(non_dominated(batch, threads) == all);
-  profiles.push_back({0, 100'000, 0});  // dominated by none, dominates those that reach 100000 before
+  // No profile dominates the next one, but it dominates each profile that reaches 100000 earlier.
+  profiles.push_back({0, 100'000, 0});
   REQUIRE(non_dominated(canonical_one_by_one(profiles), 2).size() == 5000);
   std::vector<Values> same(3000, Values{0, 5, 1, 3});
   REQUIRE(non_dominated(canonical_one_by_one(same), 2) == std::vector<std::int64_t>{0});

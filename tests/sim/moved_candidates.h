@@ -10,10 +10,10 @@
 #include "cairn/sim/simulator.h"
 #include "cairn/tests/support/random_graph.h"
 
-/// Random candidates with transfers, and their outcomes by the plain evaluator.
+/// This file makes random candidates with transfers, and computes their outcomes with the plain evaluator.
 namespace cairn::tests {
 
-/// Returns the graph with a random link to the host.
+/// Returns the graph with a random link between device and host.
 inline core::Graph with_random_link(Random& random, const core::Graph& graph) {
   core::HostMemory host;
   host.link.bytes_per_second = random.pick(std::vector<std::int64_t>{1'000'000'000, 300'000'000, 40'000'000'000});
@@ -22,7 +22,8 @@ inline core::Graph with_random_link(Random& random, const core::Graph& graph) {
   return graph.with_host_memory(host);
 }
 
-/// The steps that read the occurrence of value x that step `made` computes, and the step that computes x again.
+/// The steps that read the occurrence of value x which step `made` computes. `end` is the next step that computes x
+/// again.
 struct Reads {
   std::vector<std::int64_t> steps;
   std::int64_t end = 0;
@@ -40,8 +41,8 @@ inline Reads reads_of(const core::Graph& graph, const core::Schedule& schedule, 
   return reads;
 }
 
-/// Adds an evict of the occurrence that step `made` computes, and fetches before some of its later reads. Most results
-/// are valid.
+/// Adds an evict of an occurrence that step `made` computes, and fetches of it before some of its later reads. Most of
+/// the resulting schedules are valid.
 inline void add_round_trip(Random& random, const core::Graph& graph, core::Schedule& schedule, std::int64_t made) {
   const auto outputs = graph.outputs(schedule.steps[made]);
   const core::ValueId x = outputs[random.below(std::ssize(outputs))];
@@ -64,7 +65,7 @@ inline void add_round_trip(Random& random, const core::Graph& graph, core::Sched
   }
 }
 
-/// Changes one number of one transfer.
+/// Changes one number of a random transfer, which often makes the schedule invalid.
 inline void spoil(Random& random, core::Transfers& transfers) {
   const auto change = [&](std::int64_t& number) {
     number = random.chance(10) ? random.pick(std::vector<std::int64_t>{-1, INT64_MAX, INT64_MIN, std::int64_t{1} << 32})
@@ -101,7 +102,8 @@ inline void spoil(Random& random, core::Transfers& transfers) {
   }
 }
 
-/// Returns a candidate, most often with transfers. A third of them is invalid, because of steps or transfers.
+/// Returns a random candidate schedule, which has transfers in most cases. A third of the candidates is invalid,
+/// because of their steps or their transfers.
 inline core::Schedule moved_candidate(Random& random, const core::Graph& graph) {
   core::Schedule schedule = random.chance(40) ? random_schedule(random, graph, 0) : random_schedule(random, graph);
   if (random.chance(10)) return schedule;
@@ -138,7 +140,8 @@ inline sim::ScheduleBatch moved_batch(const core::Graph& graph, const std::vecto
   return batch;
 }
 
-/// The graph with several outputs, kept values, nodes in place and pinned nodes in turn, and in most cases a link.
+/// Returns a random graph. It may have nodes with several outputs, kept values, in-place nodes and pinned nodes, and in
+/// most cases it has a link to the host.
 inline core::Graph moved_graph(Random& random, RandomGraphOptions options = {}) {
   const core::Graph graph = random_graph(random, any_graph(random, options));
   return random.chance(85) ? with_random_link(random, graph) : graph;

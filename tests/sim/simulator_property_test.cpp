@@ -21,7 +21,7 @@ namespace {
 
 namespace reference = core::reference;
 
-/// Half of them without recomputation, a quarter invalid.
+/// Returns a random schedule. A quarter of the schedules is invalid. About half of them do not recompute.
 core::Schedule random_candidate(Random& random, const core::Graph& graph) {
   if (random.chance(25)) return random_invalid_schedule(random, graph);
   return random.chance(60) ? random_schedule(random, graph, 0) : random_schedule(random, graph);
@@ -60,7 +60,8 @@ sim::ScheduleBatch batch_of(const core::Graph& graph, const std::vector<core::Sc
   return batch;
 }
 
-/// The graph with sizes, scratches and costs multiplied, so that bytes take more than 31 bits.
+/// Returns the graph with all sizes, scratches and costs multiplied by `factor`, so that sums of bytes need more than
+/// 31 bits.
 core::Graph enlarged(const core::Graph& graph, std::int64_t factor) {
   core::GraphBuilder builder(graph);
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {
@@ -132,7 +133,7 @@ TEST_CASE("larger graphs agree with the evaluator, in every way that lanes can b
     std::vector<core::Schedule> schedules;
     for (std::int64_t c = random.between(20, 140); c > 0; --c) {
       schedules.push_back(random_candidate(random, graph));
-      // Now and then a node that stands more often than lanes have room for.
+      // Some schedules contain one node more often than the simulator's lanes have room for.
       if (random.chance(5))
         schedules.back().steps.insert(schedules.back().steps.end(), 12, schedules.back().steps.back());
     }
@@ -183,7 +184,7 @@ TEST_CASE("every processor family that runs here computes the same") {
   }
 }
 
-/// The graph with all sizes modulo `below`.
+/// Returns the graph with every size replaced by its remainder modulo `below`.
 core::Graph with_sizes_below(const core::Graph& graph, std::int64_t below) {
   core::GraphBuilder builder(graph);
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {
@@ -193,7 +194,8 @@ core::Graph with_sizes_below(const core::Graph& graph, std::int64_t below) {
   return builder.build();
 }
 
-/// Checks DrawOrders of a family: the keys sort nodes like generate(), and outcomes are those of the evaluator.
+/// Checks DrawOrders of one processor family. Sorting by the drawn keys must give the orders of generate(), and the
+/// outcomes must be those of the evaluator.
 void check_drawn(sim::DrawOrders& drawn, const core::Graph& graph, std::uint64_t seed, std::int64_t first, int count) {
   std::vector<core::Schedule> orders;
   for (int lane = 0; lane < count; ++lane) orders.push_back(sim::generate(graph, {.seed = seed}, first + lane));
@@ -216,7 +218,8 @@ void check_drawn(sim::DrawOrders& drawn, const core::Graph& graph, std::uint64_t
 TEST_CASE("every processor family that runs here draws and evaluates the same orders") {
   Random random(77);
   for (int round = 0; round < 400; ++round) {
-    const bool tied = round % 3 == 0;  // few different sizes: many steps reach the peak, and the first of them counts
+    // With few different sizes (`tied`), many steps reach the peak, of which the first one counts.
+    const bool tied = round % 3 == 0;
     core::Graph graph = random_graph(
         random,
         any_graph(random,
@@ -280,7 +283,7 @@ TEST_CASE("lanes of positions beyond 16 bits") {
   std::vector<core::Schedule> schedules;
   for (std::int64_t c = 0; c < 20; ++c) {
     core::Schedule schedule = sim::generate(graph, {.seed = 6, .moves = 3000}, c);
-    // Long enough by nodes that stand again at the end, some once too often.
+    // Nodes that run again at the end make the schedule long enough. Some nodes run too often.
     for (int i = 0; schedule.length() < 40'000; ++i) schedule.steps.push_back((i * 7 + static_cast<int>(c)) % 5990);
     if (c % 5 == 4) std::swap(schedule.steps.front(), schedule.steps[5999]);
     schedules.push_back(std::move(schedule));
@@ -288,23 +291,25 @@ TEST_CASE("lanes of positions beyond 16 bits") {
   REQUIRE(evaluated(*sim::host_simulator(graph, 2), batch_of(graph, schedules)) == by_evaluator(graph, schedules));
 }
 
-/// Id: what numbers its nodes.
+/// Checks schedules of a large graph. Id is the type in which the simulator stores ids of its nodes.
 template <class Id>
 void check_large(const core::Graph& graph) {
   std::vector<core::Schedule> schedules{core::baseline_schedule(graph)};
   schedules.push_back(schedules[0]);
-  std::swap(schedules[1].steps[5], schedules[1].steps[6]);  // invalid
+  std::swap(schedules[1].steps[5], schedules[1].steps[6]);  // makes the schedule invalid
   schedules.push_back(schedules[0]);
   schedules[2].steps.insert(schedules[2].steps.begin() + 500, 77);
   schedules.push_back(sim::generate(graph, {.seed = 5, .moves = 300}, 9));
-  for (std::int64_t c = 0; c < 6; ++c) schedules.push_back(sim::generate(graph, {.seed = 5}, c));  // enough for lanes
+  for (std::int64_t c = 0; c < 6; ++c)
+    // Adds so many schedules that they fill several lanes.
+    schedules.push_back(sim::generate(graph, {.seed = 5}, c));
   const sim::ScheduleBatch batch = batch_of(graph, schedules);
   REQUIRE(batch.narrow() == (sizeof(Id) == 2));
   const sim::Outcomes expected = by_evaluator(graph, schedules);
   REQUIRE(evaluated(*sim::host_simulator(graph, 2), batch) == expected);
   core::HostMachine machine(2);
   REQUIRE(evaluated(*std::make_unique<OnMachine<core::HostMachine, Id>>(machine, graph), batch) == expected);
-  // Without recomputation alone: another way through the device path.
+  // A batch without recomputation takes another path through the code for devices.
   const std::vector<core::Schedule> orders{schedules[0], schedules[1]};
   REQUIRE(evaluated(*std::make_unique<OnMachine<core::HostMachine, Id>>(machine, graph), batch_of(graph, orders)) ==
           by_evaluator(graph, orders));
@@ -373,7 +378,7 @@ TEST_CASE("sums of costs and peaks that need more than 64 bits") {
   builder.node(0).cost = std::int64_t{1} << 62;
   builder.node(0).size = std::int64_t{1} << 61;
   const core::Graph graph = builder.build();
-  constexpr std::int64_t kCandidates = 600;  // more than a team of CountOutcomes has threads
+  constexpr std::int64_t kCandidates = 600;  // more candidates than a team of CountOutcomes has threads
   std::vector<core::Schedule> orders;
   for (std::int64_t c = 0; c < kCandidates; ++c) orders.push_back(sim::generate(graph, {.seed = 4}, c));
   sim::Tally expected(sim::tally_options(graph));
@@ -391,7 +396,8 @@ TEST_CASE("sums of costs and peaks that need more than 64 bits") {
   }
 }
 
-/// A chain, beside nodes that are all ready at the beginning: nearly all nodes run in a small part of the time.
+/// Returns a graph of a chain and of single nodes, which are all ready at the beginning. In a random order, most nodes
+/// run in a small part of the steps.
 core::Graph crowded_graph(Random& random, core::NodeId chain, core::NodeId others, std::int64_t most_size) {
   core::GraphBuilder builder("crowded");
   for (core::NodeId v = 0; v < chain + others; ++v) {
@@ -431,7 +437,7 @@ TEST_CASE("what no simulator can take is refused and leaves it as it was") {
     REQUIRE_THROWS_AS(simulator->evaluate(sim::ScheduleBatch(4), outcomes), core::InputError);
     REQUIRE_THROWS_AS(simulator->profiles(sim::ScheduleBatch(70'000)), core::InputError);
     REQUIRE_THROWS_AS(simulator->generate({.moves = -1}, 0, 1), core::InputError);
-    // Far more moves than there are edges take no more room than those.
+    // There cannot be more recomputations than edges. So a far larger number of `moves` takes no more memory.
     const sim::ScheduleBatch batch = simulator->generate({.moves = 1'000'000}, 0, 3);
     REQUIRE(batch.total_steps() == 3 * (graph.node_count() + graph.edge_count()));
     for (std::int64_t c = 0; c < 3; ++c) REQUIRE(reference::valid(graph, batch.schedule(c)));
@@ -448,8 +454,8 @@ TEST_CASE("schedules of millions of steps go by themselves") {
 }
 
 TEST_CASE("each ready node is about as likely to run next") {
-  // Three chains of different lengths beside each other: the first step starts each with the same chance, and so does
-  // the second step go on with each.
+  // The graph has three separate chains of different lengths. The first step must begin each chain with the same
+  // chance. The second step must continue or begin each chain with the same chance.
   core::GraphBuilder builder("chains");
   for (const int length : {1, 2, 6}) {
     for (int i = 0; i < length; ++i) {
@@ -472,7 +478,7 @@ TEST_CASE("each ready node is about as likely to run next") {
 }
 
 TEST_CASE("Philox gives the published numbers") {
-  // Random123's known answers for philox4x32 with 7 rounds.
+  // These are Random123's published results of philox4x32 with 7 rounds.
   const auto words = [](const sim::Philox& four) { return std::vector<std::uint32_t>(four.word, four.word + 4); };
   CHECK(words(sim::philox({{0, 0, 0, 0}}, 0)) ==
         std::vector<std::uint32_t>{0x5f6fb709, 0x0d893f64, 0x4f121f81, 0x4f730a48});

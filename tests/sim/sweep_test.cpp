@@ -37,7 +37,7 @@ Sweep fresh(const core::Graph& graph, const Generator& generator, std::int64_t t
   return {generator, total, 0, Tally(sim::tally_options(graph))};
 }
 
-/// Threads that stand for processes.
+/// Runs threads that act as the processes (ranks) of a sweep.
 class ThreadRanks {
  public:
   explicit ThreadRanks(int count) : count_(count) {}
@@ -144,7 +144,7 @@ TEST_CASE("any number of ranks gives the same sweep") {
       Sweep own = fresh(graph, generator, kTotal);
       SweepOptions options{.round_seconds = 1e-3};
       if (rank.rank() == 0) {
-        options.checkpoint_seconds = 0;  // after every round
+        options.checkpoint_seconds = 0;  // makes a checkpoint after every round
         options.checkpoint = [&](const Sweep& state) {
           ++checkpoints;
           REQUIRE(state.tally.candidates() == state.done);
@@ -176,7 +176,7 @@ TEST_CASE("a sweep that was stopped and resumed from its checkpoints is bit for 
     REQUIRE(sweep.done == done);
     std::atomic<bool> stop = false;
     SweepOptions options{.stop = &stop};
-    options.round_seconds = 0;  // small rounds
+    options.round_seconds = 0;  // makes rounds small
     options.progress = [&](const sim::SweepProgress& progress) { stop = progress.done > done + 400; };
     options.checkpoint = [&](const Sweep& state) { checkpoint = sim::sweep_to_json(graph, state); };
     sim::run_sweep(*simulator, sweep, options);

@@ -54,7 +54,8 @@ TallyOptions random_options(Random& random) {
   return options;
 }
 
-/// Those that no other is better than in both respects. They ascend, so that only an earlier one can be.
+/// Returns the entries to which no entry is superior in both peak and cost. `ascending` is sorted by peak, so only an
+/// earlier entry can be superior.
 std::vector<Entry> front_of(const std::vector<Entry>& ascending) {
   std::vector<Entry> front;
   for (const Entry& entry : ascending) {
@@ -63,7 +64,7 @@ std::vector<Entry> front_of(const std::vector<Entry>& ascending) {
   return front;
 }
 
-/// Everything that was added, by the definitions: sorting, comparing all with all, summing.
+/// Checks a tally of `outcomes` by the definitions, i.e. by sorting, by comparing all pairs, and by summing.
 void check_against_definition(const Tally& tally, std::int64_t first, const Outcomes& outcomes) {
   const TallyOptions& options = tally.options();
   std::vector<Entry> all;
@@ -144,7 +145,7 @@ TEST_CASE("a tally is what sorting and counting all candidates gives") {
 TEST_CASE("a tally of many candidates and a long front is what sorting gives") {
   Random random(2);
   for (int round = 0; round < 3; ++round) {
-    // Peak + cost is nearly constant: a front of thousands.
+    // Peak + cost is almost the same for all candidates, so thousands of candidates are Pareto-optimal.
     Outcomes outcomes = random_outcomes(random, 60'000, {0, 1 << 20}, {0, 200 << (4 * (round % 3))}, 1);
     for (std::int64_t c = 0; c < outcomes.count(); ++c) {
       if (outcomes.valid[c] != 0) outcomes.cost[c] += (1 << 20) - outcomes.peak[c];
@@ -152,7 +153,7 @@ TEST_CASE("a tally of many candidates and a long front is what sorting gives") {
     Tally tally({.top = 100, .shift = 5 + round % 2, .bins = 1 << 15});
     tally.add(0, outcomes);
     CHECK(tally.front().size() > 100);
-    // The definition's histogram walks the bins: too slow here, and the test above has it.
+    // The histogram is not checked here. By its definition, it would take too long, and the test above checks it.
     std::vector<Entry> all;
     for (std::int64_t c = 0; c < outcomes.count(); ++c) {
       if (outcomes.valid[c] != 0) all.push_back({outcomes.peak[c], outcomes.cost[c], c});
@@ -200,7 +201,7 @@ TEST_CASE("pieces in any order and merged tallies give the same tally") {
     for (const Tally& part : parts) merged.merge(part);
     REQUIRE(merged == whole);
 
-    // What a device does: counts and bins for all, entries only for those that may matter.
+    // A device adds counts and bins for all candidates, but entries only for candidates that may be among the best.
     Tally device(options);
     device.add_counts(whole.counts());
     std::vector<std::int64_t> first_half = whole.histogram(), second_half = whole.histogram();
@@ -269,7 +270,7 @@ TEST_CASE("the JSON of no tally is refused") {
     INFO(from << " -> " << to);
     CHECK_THROWS_AS(Tally::from_json(replaced(good, from, to), "t"), core::InputError);
   }
-  for (const std::string list : {"top", "front"}) {  // nothing left in it
+  for (const std::string list : {"top", "front"}) {  // makes this list empty
     const std::size_t begin = good.find("\"" + list + "\":[") + list.size() + 4, end = good.find("]]", begin) + 1;
     CHECK_THROWS_AS(Tally::from_json(good.substr(0, begin) + good.substr(end), "t"), core::InputError);
   }
@@ -297,7 +298,7 @@ TEST_CASE("bins are as narrow as 65536 of them allow") {
   const auto options = [](std::int64_t size) {
     return sim::tally_options(build_graph({make_node("a", size), make_node("b", size)}));
   };
-  // Two nodes that nobody reads: peaks in size .. 2 size.
+  // The graph has two nodes that nobody reads. So peaks are between size and 2 * size.
   CHECK(options(65'535) == TallyOptions{.from = 65'535, .shift = 0, .bins = 65'536});
   CHECK(options(65'536) == TallyOptions{.from = 65'536, .shift = 1, .bins = 32'769});
   CHECK(options(std::int64_t{1} << 61).bins <= 65'536);

@@ -18,7 +18,8 @@ using namespace sim;
 
 namespace {
 
-/// Memory from after the first step to the end of the last, with its outputs still there, step by step.
+/// Returns the memory from after the first step to the end of the last step. At the end, the outputs of the last step
+/// are still in memory.
 std::vector<std::int64_t> literal_internal_profile(const core::Graph& graph, const core::Schedule& schedule) {
   const std::vector<std::int64_t> whole = core::Evaluator(graph).profile(schedule.steps);
   std::vector<std::int64_t> inside(whole.begin() + 2, whole.end());
@@ -61,7 +62,7 @@ TEST_CASE("the undominated candidates are those of all pairs, in whatever pieces
       }
     }
   }
-  CHECK(most > 5);  // or the cases would be too easy
+  CHECK(most > 5);  // with fewer, the cases would be too easy
 }
 
 TEST_CASE("invalid candidates are left out, and of equal profiles the first one stays") {

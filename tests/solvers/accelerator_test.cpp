@@ -13,8 +13,8 @@
 #include "cairn/tests/reference/reference.h"
 #include "cairn/tests/support/fiber_machine.h"
 
-// Tests which work the order solvers pass to an Accelerator, a device such as a GPU. FiberAccelerator simulates a
-// device on the host.
+// Tests which problems the order solvers pass to an Accelerator, i.e. to a device such as a GPU. FiberAccelerator
+// simulates such a device on the host.
 namespace cairn::solvers::accelerator_test {
 namespace {
 
@@ -54,7 +54,7 @@ TEST_CASE("accelerator: a large pumpkin has the host's schedule in every solver"
     CHECK(solution.schedule.steps == host.schedule.steps);
     CHECK(solution.work == host.work);
   }
-  // The host solves a problem that is small, and one for which the device reports too little memory.
+  // The host must solve a small problem itself, and also one for which the device reports too little memory.
   pumpkin(models::generate_pumpkin(12, 12, {}, 1), options);
   CHECK(device.pumpkins == called);
   device.memory_bytes = 1 << 18;

@@ -1,4 +1,5 @@
-// Tests what every solver promises about scopes (sets of allowed schedules), bounds, and the solver's own options.
+// Tests the promises of every solver about scopes (sets of allowed schedules), about bounds, and about the solver's own
+// options.
 #include <fmt/format.h>
 
 #include "cairn/core/error.h"
@@ -32,7 +33,8 @@ const std::vector<Scope> kScopes = {
     {OrderRule::input, 3},
 };
 
-/// Returns the graph of Figure 1 of Kumar et al.: A -> B -> C, {B, C} -> D, {A, D} -> E. All sizes and costs are 1.
+/// Returns the graph of Figure 1 of Kumar et al. Its edges are A -> B, B -> C, B -> D, C -> D, A -> E and D -> E. All
+/// sizes and costs are 1.
 Graph figure_1() {
   using tests::make_node;
   return tests::build_graph({make_node("A", 1), make_node("B", 1, {0}), make_node("C", 1, {1}),
@@ -72,8 +74,8 @@ TEST_CASE("in every scope, bounds are below the optimum, and what is called opti
     const std::int64_t baseline = reference::peak(graph, core::baseline_schedule(graph));
     const std::int64_t budget = random.between(anyhow - 1, baseline);
     const auto best = reference::cheapest_within(graph, budget);
-    // Two bounds on the least peak of all schedules in a scope. The least peak never rises if the scope becomes larger,
-    // and brute force finds it for three scopes.
+    // These functions bound the least peak of all schedules in a scope from above and from below. The least peak is
+    // known for three scopes, by brute force, and it never rises if a scope becomes larger.
     const auto least_at_most = [&](const Scope& scope) {
       return scope == kAnySchedule ? anyhow : scope.order == OrderRule::free ? once : baseline;
     };
@@ -137,7 +139,7 @@ TEST_CASE("a cost bound makes a schedule with recomputation optimal, in scopes t
   Incumbent incumbent(graph, options, watch);
   incumbent.offer(recomputed);
   CHECK(incumbent.finish(false).status == Status::feasible);
-  incumbent.raise_cost_bound({6, kWithoutRecomputation});  // does not hold for schedules that recompute
+  incumbent.raise_cost_bound({6, kWithoutRecomputation});  // this bound does not hold for schedules that recompute
   CHECK_FALSE(incumbent.cannot_improve());
   incumbent.raise_cost_bound({6, kAnySchedule});
   CHECK(incumbent.cannot_improve());
@@ -146,7 +148,8 @@ TEST_CASE("a cost bound makes a schedule with recomputation optimal, in scopes t
   CHECK(solution.cost_bound.value == 6);
   CHECK(solution.cost_bound.scope == kAnySchedule);
 
-  // An incumbent whose scope forbids recomputation does not keep the recomputing schedule.
+  // If its scope forbids recomputation, an incumbent (the best schedule so far) does not keep a schedule that
+  // recomputes.
   Incumbent once(graph, options, watch, kWithoutRecomputation);
   CHECK(once.offer(recomputed).peak == 3);
   CHECK(once.schedule().steps.empty());

@@ -13,12 +13,13 @@ inline std::int64_t baseline_peak(const core::Graph& graph) {
   return core::evaluate(graph, core::baseline_schedule(graph)).peak;
 }
 
-/// Draws a budget between the lower bound on every schedule's peak and the peak of the input order.
+/// Returns a random budget between the lower bound on the peak of all schedules and the peak of the input order.
 inline std::int64_t any_budget(Random& random, const core::Graph& graph) {
   return random.between(core::peak_lower_bound(graph), baseline_peak(graph));
 }
 
-/// Checks by the definitions that an answer's schedule is valid and has the peak and cost that it states.
+/// Checks by the definitions that the schedule of `solution` is valid, and that its peak and cost are those that
+/// `solution` states.
 template <class Answer>
 void require_measured(const core::Graph& graph, const Answer& solution) {
   REQUIRE(core::reference::valid(graph, solution.schedule));

@@ -9,9 +9,9 @@
 
 namespace cairn::tests {
 
-/// Returns whether an engine (HiGHS or CP-SAT) is missing. Test cases that need engines begin with `if (no_engine())
-/// return;`. If one is missing, prints a message that ctest counts as a skip or, if CAIRN_REQUIRE_ENGINES is set,
-/// fails.
+/// Returns whether an engine (HiGHS or CP-SAT) is missing. In that case it prints a message from which ctest recognizes
+/// that the test was skipped. If CAIRN_REQUIRE_ENGINES is set, it fails the test instead. A test that needs engines
+/// begins with `if (no_engine()) return;`.
 inline bool no_engine() {
   std::string missing = solvers::highs_missing();
   if (missing.empty()) missing = solvers::cp_sat_missing();

@@ -1,5 +1,5 @@
-// Tests every registered solver on random graphs, against the literal definitions and the brute force of
-// tests/reference/reference.h.
+// Tests all registered solvers on random graphs. The answers are compared with the literal definitions and the
+// brute-force searches of tests/reference/reference.h.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,13 +22,13 @@ using solvers::SolveOptions;
 using solvers::Status;
 namespace reference = core::reference;
 
-/// The limit is in work units, not seconds, so that the answers are the same on every machine.
+/// Returns options whose limit is in units of work, not in seconds, so that the answers are the same on every machine.
 SolveOptions options_for(std::optional<std::int64_t> budget, std::int64_t work = 20'000) {
   return {.budget = budget, .limit = {.work = work}};
 }
 
-/// Returns the solvers that may recompute and that accept random graphs. Solvers that only order nodes
-/// (order_property_test.cpp) and solvers of training graphs have tests of their own.
+/// Returns the solvers that accept random graphs and may recompute. Solvers that only order nodes and solvers of
+/// training graphs have tests of their own (for example order_property_test.cpp).
 std::vector<solvers::SolverInfo> remat_solvers() {
   std::vector<solvers::SolverInfo> found;
   for (const auto& solver : solvers::registry()) {
@@ -37,7 +37,7 @@ std::vector<solvers::SolverInfo> remat_solvers() {
   }
   return found;
 }
-/// Returns the solvers that accept every graph and whose engines are installed.
+/// Returns the solvers that accept every graph. Solvers whose engines are not installed are left out.
 std::vector<solvers::SolverInfo> general_solvers() {
   std::vector<solvers::SolverInfo> found;
   for (const auto& solver : solvers::registry()) {
@@ -60,7 +60,8 @@ void check_solution(const Graph& graph, const Solution& solution, const SolveOpt
     cost = reference::cost(graph, other);
   }
   CHECK(solution.least_peak >= solution.peak_bound.value);
-  // Some tradeoff is at least as good as the schedule, in peak and cost, and no tradeoff is dominated by another one.
+  // Some tradeoff must be at least as good as the schedule in both peak and cost, and no tradeoff may be dominated by
+  // another tradeoff.
   for (std::size_t i = 0; i + 1 < solution.tradeoffs.size(); ++i) {
     CHECK(solution.tradeoffs[i].peak < solution.tradeoffs[i + 1].peak);
     CHECK(solution.tradeoffs[i].cost > solution.tradeoffs[i + 1].cost);
@@ -126,7 +127,7 @@ TEST_CASE("what is called optimal is, and what is called infeasible is, by brute
   }
   CHECK(optimal > 0);
   CHECK(infeasible > 0);
-  // Local search promises nothing, but on such small graphs it seldom misses the cheapest schedule.
+  // Local search promises no optimum. But on such small graphs, it should find the cheapest schedule in most cases.
   INFO(cheapest << " of " << found << " cheapest");
   CHECK(cheapest * 100 >= found * 85);
 }
@@ -172,7 +173,7 @@ TEST_CASE("solvers accept graphs without nodes, without edges, and of one node")
 }
 
 TEST_CASE("the graph of Kumar et al., Figure 1: four units, or three with one recomputation") {
-  // The edges are A -> B -> C, {B, C} -> D, {A, D} -> E. All sizes and costs are 1.
+  // The edges are A -> B, B -> C, B -> D, C -> D, A -> E and D -> E. All sizes and costs are 1.
   using tests::make_node;
   const Graph graph = tests::build_graph({make_node("A", 1), make_node("B", 1, {0}), make_node("C", 1, {1}),
                                           make_node("D", 1, {1, 2}), make_node("E", 1, {0, 3})});

@@ -1,4 +1,4 @@
-// Tests how many threads a search uses.
+// Tests how many threads the searches of solvers use.
 #include "cairn/core/threads.h"
 
 #include <atomic>
@@ -19,8 +19,8 @@ std::ptrdiff_t threads_now() {
   return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
 }
 
-/// Returns the largest number of threads that this process has while `work` runs, checked every millisecond. The thread
-/// that counts is left out.
+/// Returns the largest number of threads that this process has while `work` runs. A further thread counts them every
+/// millisecond, and does not count itself.
 template <class Work>
 std::ptrdiff_t most_threads(const Work& work) {
   std::atomic<bool> ended = false;
@@ -44,7 +44,7 @@ TEST_CASE("with one thread a search has one, whatever its limit, and the same an
   const core::Graph graph = models::build_model("resnet18", {.values = {{"batch", 1}, {"image", 32}}});
   const std::int64_t peak = core::evaluate(graph, core::baseline_schedule(graph)).peak;
   const solvers::SolverInfo& solver = solvers::find_solver("auto");
-  // No bound proves a schedule optimal within this budget, so that the search uses its whole limit.
+  // Within this budget, no bound proves any schedule optimal. So the search uses its whole limit.
   solvers::SolveOptions options{.budget = peak * 6 / 10};
   const auto solve = [&](int threads, const core::Limit& limit) {
     core::set_thread_count(threads);

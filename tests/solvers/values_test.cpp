@@ -1,4 +1,4 @@
-// Tests solvers and planner on graphs whose nodes have several outputs, or are pinned (may run only once).
+// Tests solvers and the planner on graphs whose nodes have several outputs, or are pinned, i.e. may run only once.
 
 #include <algorithm>
 #include <cstdint>
@@ -57,7 +57,7 @@ TEST_CASE("order and exact find the least peak without recomputation where outpu
       try {
         solution = solver.solve(graph, {});
       } catch (const core::InputError&) {
-        REQUIRE(solver.graphs != "any");  // the graph is not in the solver's class
+        REQUIRE(solver.graphs != "any");  // the solver is for a class that does not contain the graph
         continue;
       }
       classes += solver.graphs != "any" ? 1 : 0;
@@ -69,8 +69,8 @@ TEST_CASE("order and exact find the least peak without recomputation where outpu
   CHECK(classes > 500);
 }
 
-/// Returns a random graph of a few nodes, several of which often read the same outputs. In a StepGraph, a step that
-/// runs no node (a release) frees such outputs after all their readers.
+/// Returns a random graph of a few nodes, several of which often read the same outputs. In its StepGraph, such outputs
+/// are freed by a step that runs no node (a release) and comes after all their readers.
 Graph outputs_read_alike(Random& random) {
   core::GraphBuilder builder("read alike");
   std::vector<core::OutputRef> made;
@@ -98,7 +98,7 @@ TEST_CASE("a step that only frees what several nodes read may be where paths mee
     REQUIRE(reference::peak(graph, solution.schedule) == least);
     REQUIRE(solution.status == Status::optimal);
   });
-  // n3 is on a path that ends at the step that frees both outputs of n2.
+  // Node n3 is on a path that ends at the release of the two outputs of n2, i.e. at the step that only frees them.
   core::GraphBuilder builder("meets at a release");
   builder.add({.name = "n1"});
   builder.add({.name = "n2", .outputs = {{.size = 1}, {.size = 1}}});
@@ -110,8 +110,8 @@ TEST_CASE("a step that only frees what several nodes read may be where paths mee
   CHECK(reference::peak(graph, solution.schedule) == 4);
 }
 
-/// Returns the peak of the aligned graph after a correction of scratch: no node's scratch subtracts more bytes than its
-/// outputs take over from its inputs.
+/// Returns the peak of the graph with sizes rounded up to the alignment. Scratch is first corrected, such that no
+/// node's scratch subtracts more bytes than the node's outputs share with its inputs in place.
 std::int64_t most_of_plan(const Graph& graph, const Schedule& schedule, std::int64_t alignment) {
   const Graph aligned = core::align_sizes(graph, alignment);
   std::vector<std::int64_t> scratch;
@@ -135,10 +135,10 @@ TEST_CASE("plans hold every output apart, and overwrite what they may") {
     const std::int64_t alignment = random.chance(50) ? 1 : 8;
     const core::Plan plan = plan_memory(graph, schedule, {.alignment = alignment});
     REQUIRE(core::check_plan(graph, schedule, plan).empty());
-    // Without recomputation, a plan's lower bound is at most the peak that most_of_plan() returns.
+    // Without recomputation, the lower bound of a plan is at most the peak that most_of_plan() returns.
     const Schedule once = tests::random_schedule(random, graph, 0);
     REQUIRE(plan_memory(graph, once, {.alignment = alignment}).lower_bound <= most_of_plan(graph, once, alignment));
-    // Every output that has bytes has a buffer with its lifetime. The buffers are in the order of steps and outputs.
+    // Every output that has bytes must have a buffer with the same lifetime. The buffers are sorted by step and output.
     auto buffer = plan.buffers.begin();
     for (const core::Lifetime& life : reference::lifetimes(graph, schedule)) {
       const core::ValueId x = graph.value({life.node, life.output});
@@ -154,7 +154,7 @@ TEST_CASE("plans hold every output apart, and overwrite what they may") {
       ++buffer;
     }
     REQUIRE(std::all_of(buffer, plan.buffers.end(), [](const core::Buffer& b) { return b.scratch; }));
-    // No two buffers that are live at once overlap, unless one of them overwrites the other in place.
+    // Two buffers that are live at once may overlap only if one of them overwrites the other in place.
     for (const core::Buffer& a : plan.buffers) {
       for (const core::Buffer& b : plan.buffers) {
         if (&a == &b || a.last < b.first || b.last < a.first) continue;

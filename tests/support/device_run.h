@@ -17,7 +17,7 @@
 
 namespace cairn::tests {
 
-/// Runs a program as the executor of a GPU does, but on a FiberMachine, so that no GPU is needed.
+/// Runs a program in the same way as the executor of a GPU, but on a FiberMachine, so that no GPU is needed.
 class DeviceRun {
  public:
   DeviceRun(FiberMachine& machine, HostLibrary& library, runtime::Program program, bool poison = false)
@@ -80,7 +80,7 @@ class DeviceRun {
   }
 
  private:
-  using Memory = std::vector<runtime::device::Pack<double>>;  // aligned to 16 bytes
+  using Memory = std::vector<runtime::device::Pack<double>>;  // memory that is aligned to 16 bytes
   static std::size_t words(std::int64_t bytes) { return static_cast<std::size_t>(bytes) / 16 + 1; }
   static std::byte* bytes_of(Memory& memory) { return reinterpret_cast<std::byte*>(memory.data()); }
 

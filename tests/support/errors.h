@@ -7,12 +7,12 @@
 #include "cairn/core/error.h"
 #include "cairn/tests/catch.h"
 
-/// Checks that input is rejected, and that the message says what it should.
+/// These functions check that input is rejected, and that the error message has the expected words.
 namespace cairn::tests {
 
 inline bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
-/// Checks that the text has all of these parts.
+/// Checks that the text contains all of these parts.
 inline void check_says(const std::string& text, const std::vector<std::string>& parts) {
   INFO(text);
   for (const std::string& part : parts) {
@@ -21,7 +21,7 @@ inline void check_says(const std::string& text, const std::vector<std::string>& 
   }
 }
 
-/// Checks that the message is one line with all of these parts.
+/// Checks that the message is a single line that contains all of these parts.
 inline void check_line(const std::string& message, const std::vector<std::string>& parts = {}) {
   INFO(message);
   CHECK_FALSE(message.empty());
@@ -29,7 +29,7 @@ inline void check_line(const std::string& message, const std::vector<std::string
   check_says(message, parts);
 }
 
-/// Returns the message of the Error that `call` throws, or an empty string if it throws none.
+/// Returns the message of the Error that `call` throws, or an empty text if it throws none.
 template <class Error = core::InputError, class Call>
 std::string error_of(const Call& call) {
   try {

@@ -13,15 +13,17 @@
 
 namespace cairn::tests {
 
-/// How a FiberMachine runs the threads of a team.
+/// Says how a FiberMachine runs the threads of a team.
 enum class Threads {
-  one,      ///< each team has one thread
-  forward,  ///< as many threads as on a GPU, one after another from one sync to the next, by ascending rank
-  reverse,  ///< as forward, but in the opposite order: if a sync is missing, results can differ from forward
+  one,  ///< each team has one thread
+  /// Each team has as many threads as on a GPU. A thread runs until its next sync, then the next higher rank runs.
+  forward,
+  reverse,  ///< the same in descending order of ranks; if a sync is missing, results can differ from those of `forward`
 };
 
-/// A Machine (core/machine/support/machine.h) on the CPU whose teams have as many threads as on a GPU. The threads are
-/// coroutines. Shared memory has the limit of a GPU, and initially contains garbage that is NaN if read as float.
+/// A Machine (core/machine/support/machine.h) on the CPU. Its teams have as many threads as on a GPU, and the threads
+/// are coroutines. Shared memory has the limit of a GPU. At first, it contains garbage that is NaN if it is read as
+/// float.
 class FiberMachine : public core::HostMachine {
  public:
   explicit FiberMachine(Threads threads = Threads::forward, std::int64_t shared_limit = 96 * 1024)
@@ -41,7 +43,8 @@ class FiberMachine : public core::HostMachine {
       fibers_.run(F::kThreads, shared, reverse, [&](const FiberTeams::Team& team) { functor(team, index); });
     });
   }
-  /// launch() for Threads::one. Code that calls only this function does not instantiate the functor for larger teams.
+  /// Works like launch() for Threads::one. Code that calls only this function does not instantiate the functor for
+  /// larger teams.
   template <class F>
   void launch_teams_of_one(const F& functor, std::int64_t teams, std::int64_t shared_bytes) {
     for_teams<F>(teams, shared_bytes,
@@ -67,7 +70,7 @@ class FiberMachine : public core::HostMachine {
     if (teams < 0 || shared_bytes < 0 || shared_bytes * teams_of_block > shared_limit_ ||
         (F::kThreads == 1 && shared_bytes > 0))
       throw std::logic_error("a launch that a device would refuse");
-    constexpr std::uint16_t kRubbish = 0xFFA5;  // NaN as a bf16; two of these in a row are NaN as a float
+    constexpr std::uint16_t kRubbish = 0xFFA5;  // NaN as a bf16; two of these numbers in a row are NaN as a float
     std::vector<std::max_align_t> memory(static_cast<std::size_t>(shared_bytes) / sizeof(std::max_align_t) + 1);
     auto* words = reinterpret_cast<std::uint16_t*>(memory.data());
     for (std::int64_t i = 0; i < teams; ++i) {

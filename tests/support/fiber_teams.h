@@ -19,8 +19,8 @@
 
 namespace cairn::tests {
 
-/// What the thread sanitizer must know to see the coroutines of a team as threads of their own, so that a missing sync
-/// is a race. Without the sanitizer, the functions do nothing.
+/// These functions tell the thread sanitizer that the coroutines of a team are threads, so that it reports a missing
+/// sync as a race. Without the sanitizer, they do nothing.
 namespace sanitizer {
 
 #ifdef __SANITIZE_THREAD__
@@ -29,9 +29,10 @@ inline void* create() { return __tsan_create_fiber(0); }
 inline void destroy(void* fiber) {
   if (fiber != nullptr) __tsan_destroy_fiber(fiber);
 }
-/// Announces a switch to another coroutine. The switch alone orders no accesses.
+/// Announces a switch to another coroutine. The switch alone creates no order between memory accesses.
 inline void switch_to(void* fiber) { __tsan_switch_to_fiber(fiber, __tsan_switch_to_fiber_no_sync); }
-/// Orders what precedes a release of a place before what follows a later acquire of the same place.
+/// release() and a later acquire() of the same place create an order: accesses before release() happen before accesses
+/// after acquire().
 inline void release(void* place) { __tsan_release(place); }
 inline void acquire(void* place) { __tsan_acquire(place); }
 #else
@@ -45,7 +46,8 @@ inline void acquire(void*) {}
 
 }  // namespace sanitizer
 
-/// Runs the threads of a GPU's team as coroutines, one after another from one sync to the next.
+/// Runs the threads of a GPU's team as coroutines. Each coroutine runs until its next sync, then the next coroutine
+/// runs.
 class FiberTeams {
  public:
   class Team {
@@ -108,7 +110,8 @@ class FiberTeams {
   FiberTeams(const FiberTeams&) = delete;
   FiberTeams& operator=(const FiberTeams&) = delete;
 
-  /// Calls body(team) once on each of `size` threads. Throws std::logic_error if some threads end while others wait.
+  /// Calls body(team) once in each of `size` threads. Throws std::logic_error if some threads have ended while others
+  /// still wait at a sync.
   void run(int size, std::byte* shared, bool reverse, const std::function<void(const Team&)>& body) {
     size_ = size;
     shared_ = shared;
@@ -136,21 +139,22 @@ class FiberTeams {
   /// The state of a coroutine.
   struct Place {
     ucontext_t context;  ///< where the coroutine begins
-    jmp_buf jump;        ///< where the coroutine last switched away
+    jmp_buf jump;        ///< where the coroutine has last switched to another one
     bool begun = false;
-    void* sanitized = nullptr;  ///< the thread sanitizer's state of the coroutine
+    void* sanitized = nullptr;  ///< the thread sanitizer's data about the coroutine
   };
   using Stack = std::unique_ptr<std::byte[]>;
   struct Fiber {
     Place at;
     Stack stack;
-    /// Whether the coroutine has ended its body. Accesses are relaxed, because run() also reads it between two syncs.
+    /// Whether the coroutine has reached the end of its body. Accesses are relaxed, because run() may read it between
+    /// two syncs.
     std::atomic<bool> done = true;
-    bool odd = false;  ///< whether the number of syncs that the coroutine has passed is odd
+    bool odd = false;  ///< whether the coroutine has passed an odd number of syncs
   };
 
-  /// Stacks of destroyed FiberTeams, kept for reuse because many tests need a thousand threads. Pages of a stack that
-  /// are never touched take no memory.
+  /// Stacks of destroyed FiberTeams. They are kept for reuse, because many tests need a thousand threads. The pages of
+  /// a stack take no memory until they are used.
   static std::vector<Stack>& spare_stacks() {
     static thread_local std::vector<Stack> stacks;
     return stacks;
@@ -163,9 +167,9 @@ class FiberTeams {
     return stack;
   }
 
-  /// Leaves one coroutine and continues another. swapcontext makes a system call each time and is ten times as slow as
-  /// _longjmp. It is used only where a sanitizer or glibc's checks reject jumps between stacks. The thread sanitizer
-  /// must not look at this function, because a call begins in one coroutine and ends in another.
+  /// Leaves one coroutine and continues another one. swapcontext() makes a system call each time and is ten times as
+  /// slow as _longjmp(). So it is used only where a sanitizer or glibc's checks reject jumps between stacks. The thread
+  /// sanitizer must not look at this function, because a call of it begins in one coroutine and ends in another.
   __attribute__((no_sanitize("thread"))) static void go(Place& from, Place& to) {
     sanitizer::switch_to(to.sanitized);
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || (defined(_FORTIFY_SOURCE) && _FORTIFY_SOURCE > 0)
@@ -180,7 +184,8 @@ class FiberTeams {
   void start(int rank) {
     Fiber& fiber = fiber_of(rank);
     fiber.odd = false;
-    const bool waits = fiber.done.exchange(false, kRelaxed) && fiber.stack;  // in enter(), for its next body
+    // If this is true, the coroutine already waits in enter() for its next body.
+    const bool waits = fiber.done.exchange(false, kRelaxed) && fiber.stack;
     if (waits) return;
     if (!fiber.stack) fiber.stack = new_stack();
     fiber.at.begun = false;
@@ -205,14 +210,15 @@ class FiberTeams {
   }
 
   Fiber& fiber_of(int rank) { return *fibers_[static_cast<std::size_t>(rank)]; }
-  /// Switches from a coroutine to run(), which continues the coroutine later.
+  /// Switches from a coroutine to run(). Later, run() switches back and continues the coroutine.
   void leave(int rank) {
     Place& own = fiber_of(rank).at;
     sanitizer::release(&left_);
     go(own, scheduler_);
   }
-  /// Waits for the other coroutines. Two places take turns: one that comes to its next sync before others have
-  /// continued behind this one must not be ordered before them.
+  /// Waits until all coroutines have reached this sync. For the thread sanitizer, two places are used in turn. With a
+  /// single place, a coroutine that is already at its next sync would be ordered before coroutines that have yet to
+  /// leave this one.
   void wait(int rank) {
     char* const place = &met_[std::exchange(fiber_of(rank).odd, !fiber_of(rank).odd) ? 1 : 0];
     sanitizer::release(place);
@@ -221,12 +227,13 @@ class FiberTeams {
   }
 
   Place scheduler_{.context = {}, .jump = {}, .begun = true};
-  std::vector<std::unique_ptr<Fiber>> fibers_;  // a context must not move: it contains pointers into itself
+  // A Fiber must not move, because its context contains pointers into itself.
+  std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<std::byte> slots_;
   const std::function<void(const Team&)>* body_ = nullptr;
   std::byte* shared_ = nullptr;
   int size_ = 0;
-  char begun_ = 0, left_ = 0, met_[2] = {0, 0};  ///< addresses by which the thread sanitizer knows what is ordered
+  char begun_ = 0, left_ = 0, met_[2] = {0, 0};  ///< addresses by which the thread sanitizer recognizes orders
 };
 
 }  // namespace cairn::tests

@@ -7,10 +7,11 @@
 
 namespace cairn::tests {
 
-/// Makes a chain that runs through `columns` columns from left to right, then back, and so on, `folds` times in all.
-/// Each node reads the node before it. With a probability of `percent`, it also reads the node in its column of each
-/// earlier fold. A path decomposition that goes column by column has width at most `folds`. A schedule in the order of
-/// the chain needs up to folds / 2 * columns values at a time. Sizes and costs are 1 if `units`, otherwise random.
+/// Returns a chain that runs through `columns` columns from left to right, then from right to left, and so on, `folds`
+/// times in all. Each node reads the previous node. With a probability of `percent`, it also reads the node in its
+/// column in each earlier fold. A path decomposition that goes column by column has a width of at most `folds`. A
+/// schedule in the order of the chain needs up to folds / 2 * columns values at a time. Sizes and costs are 1 if
+/// `units` is set, and random if not.
 inline core::Graph folded_chain(Random& random, int folds, int columns, int percent, bool units = true) {
   const auto place = [&](int fold, int column) {
     return static_cast<core::NodeId>(fold * columns + (fold % 2 == 0 ? column : columns - 1 - column));

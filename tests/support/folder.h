@@ -11,7 +11,7 @@
 
 namespace cairn::tests {
 
-/// A fresh folder, removed by the destructor.
+/// A new temporary folder. The destructor removes it.
 class Folder {
  public:
   Folder() {
@@ -27,12 +27,12 @@ class Folder {
   Folder& operator=(const Folder&) = delete;
 
   std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  /// Writes a file and returns its path.
+  /// Writes a file with this name and text into the folder, and returns the path of the file.
   std::string write(const std::string& name, const std::string& text) const {
     std::ofstream(*this / name, std::ios::binary) << text;
     return *this / name;
   }
-  /// Number of files and folders directly in the folder.
+  /// Returns the number of files and folders directly in this folder.
   std::ptrdiff_t entries() const {
     return std::distance(std::filesystem::directory_iterator(path_), std::filesystem::directory_iterator());
   }

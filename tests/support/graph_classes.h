@@ -7,8 +7,8 @@
 
 #include "cairn/core/graph.h"
 
-/// Checks by definition whether a graph is in one of the classes for which Jin et al., "New Tools for Peak Memory
-/// Scheduling", give solvers. Numbers of definitions are those of the paper.
+/// These functions check by definition whether a graph is in one of the classes for which Jin et al., "New Tools for
+/// Peak Memory Scheduling", give solvers. The numbers of definitions are those of the paper.
 namespace cairn::tests {
 
 template <class Holds>
@@ -26,8 +26,9 @@ inline std::vector<core::NodeId> sinks(const core::Graph& graph) {
   return nodes_where(graph, [&](core::NodeId v) { return graph.readers(v).empty(); });
 }
 
-/// Nodes with several readers, which keep the graph from being an in-forest (edges towards the roots), and nodes with
-/// several inputs, which keep it from being an out-forest.
+/// read_twice() returns the nodes with several readers, because of which a graph is not an in-forest (whose edges lead
+/// towards the roots). The next function returns the nodes with several inputs, because of which it is not an
+/// out-forest.
 inline std::vector<core::NodeId> read_twice(const core::Graph& graph) {
   return nodes_where(graph, [&](core::NodeId v) { return graph.readers(v).size() > 1; });
 }
@@ -37,8 +38,9 @@ inline std::vector<core::NodeId> reading_twice(const core::Graph& graph) {
 inline bool is_in_forest(const core::Graph& graph) { return read_twice(graph).empty(); }
 inline bool is_out_forest(const core::Graph& graph) { return reading_twice(graph).empty(); }
 
-/// Nodes that keep the graph from being a pumpkin, which consists of disjoint chains from one source to one sink
-/// (Definition 8.1). These are all sources or all sinks if there are several, isolated nodes, and inner nodes that are
+/// Returns the nodes because of which the graph is not a pumpkin, i.e. not a set of disjoint chains from one source to
+/// one sink (Definition 8.1). These are all sources or all sinks if there are several, isolated nodes, and inner nodes
+/// that are on more than one chain.
 /// on more than one chain.
 inline std::vector<core::NodeId> not_of_pumpkin(const core::Graph& graph) {
   const std::size_t source_count = sources(graph).size(), sink_count = sinks(graph).size();
@@ -51,9 +53,9 @@ inline std::vector<core::NodeId> not_of_pumpkin(const core::Graph& graph) {
 }
 inline bool is_pumpkin(const core::Graph& graph) { return graph.node_count() > 1 && not_of_pumpkin(graph).empty(); }
 
-/// Adds a source before the graph and a sink after it. Then repeatedly replaces a node with one predecessor and one
-/// successor by an edge between these two, where parallel edges are merged. Returns the nodes that remain. The graph is
-/// series-parallel exactly if none remain (Valdes, Tarjan and Lawler 1982).
+/// Returns the nodes because of which the graph is not series-parallel. It adds a source before the graph and a sink
+/// after it. Then it repeatedly replaces a node with one predecessor and one successor by an edge between these two,
+/// and merges parallel edges. The graph is series-parallel exactly if no node remains (Valdes, Tarjan and Lawler 1982).
 inline std::vector<core::NodeId> not_series_parallel(const core::Graph& graph) {
   const core::NodeId n = graph.node_count(), source = n, sink = n + 1;
   std::set<std::pair<core::NodeId, core::NodeId>> edges;
@@ -84,7 +86,7 @@ inline std::vector<core::NodeId> not_series_parallel(const core::Graph& graph) {
 }
 inline bool is_series_parallel(const core::Graph& graph) { return not_series_parallel(graph).empty(); }
 
-/// Whether the graph has one source and one sink, and only the source has several readers (Definition 7.3).
+/// Returns whether the graph has one source and one sink, and only the source has several readers (Definition 7.3).
 inline bool is_starborescence(const core::Graph& graph) {
   if (graph.node_count() < 2 || sources(graph).size() != 1 || sinks(graph).size() != 1) return false;
   return nodes_where(graph, [&](core::NodeId v) { return !graph.inputs(v).empty() && graph.readers(v).size() > 1; })

@@ -14,10 +14,12 @@
 
 namespace cairn::tests {
 
-/// Computes matrix products and convolutions on the host, by their definitions. Replaces the library of a GPU's vendor.
+/// Computes matrix products and convolutions on the host by their definitions. It takes the place of the GPU vendor's
+/// library.
 class HostLibrary final : public runtime::device::Library {
  public:
-  /// If `convolves` is false, the library offers no convolutions, so that the caller lowers them to matrix products.
+  /// Makes a library. If `convolves` is false, it offers no convolutions, so that the caller turns them into matrix
+  /// products.
   explicit HostLibrary(bool convolves = false) : convolves_(convolves) {}
 
   std::int64_t gemm_workspace(const runtime::device::GemmShape& shape) override { return 64 + shape.n % 7; }
@@ -51,7 +53,7 @@ class HostLibrary final : public runtime::device::Library {
       convolve<float>(shape, operands);
     }
   }
-  /// Offers two variants of each convolution. The one with more workspace claims to be three times as fast.
+  /// Returns two variants of each convolution. The one with more workspace claims to take a third of the time.
   std::vector<runtime::ScratchVariant> conv_variants(const runtime::device::ConvShape& shape) override {
     if (!convolves_) return {};
     return {{.scratch = small_workspace(shape), .ms = 3, .usual = true}, {.scratch = large_workspace(shape), .ms = 1}};
@@ -90,8 +92,8 @@ class HostLibrary final : public runtime::device::Library {
     }
   }
 
-  /// Calls body(y pixel, x pixel, kernel position) for each output pixel y and input pixel x that a convolution
-  /// connects by a position of the kernel. All three are flat indices.
+  /// Calls body(y pixel, x pixel, kernel position) for each pair of an output pixel y and an input pixel x that a
+  /// position of the kernel connects. All three arguments are flat indices.
   template <class F>
   static void for_pairs(const runtime::device::ConvShape& s, const F& body) {
     for (std::int64_t n = 0; n < s.images; ++n) {

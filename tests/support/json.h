@@ -9,7 +9,7 @@
 
 namespace cairn::tests {
 
-/// Checks that the object has these fields with these values. A missing field counts as null.
+/// Checks that the object has these fields with these values. A field that is missing counts as null.
 inline void check_fields(const nlohmann::json& object,
                          const std::vector<std::pair<std::string, nlohmann::json>>& fields) {
   for (const auto& [name, value] : fields) {

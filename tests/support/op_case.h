@@ -13,15 +13,15 @@
 
 namespace cairn::tests {
 
-/// An op whose arguments are not set yet, and the shapes of the arguments that graph_of() gives it.
+/// An op whose arguments are not set yet, and the shapes of the arguments that graph_of() gives to the op.
 struct OpCase {
   core::Op op;
   std::vector<core::Shape> args;
-  std::int64_t limit = 1;  ///< upper limit of ids and labels
+  std::int64_t limit = 1;  ///< upper limit of the ids and labels
 };
 
-/// Sets the values that argument i of an update begins with. Sums of squares must not be negative. The learning rate,
-/// the number of the step and the sum of squares of all gradients are one number each.
+/// Sets the initial values of argument i of an update. Sums of squares must not be negative. The learning rate, the
+/// number of the step, and the sum of squares of all gradients have one element each.
 inline void set_update_argument(core::Resident& argument, core::OpKind kind, std::size_t i) {
   constexpr std::array<double, 3> kNumbers{0.1, 7, 30};
   const std::size_t tensors = core::updated_args(kind).size() + 1;
@@ -32,8 +32,8 @@ inline void set_update_argument(core::Resident& argument, core::OpKind kind, std
   argument.scale = kNumbers[i - tensors + (skips_step ? 1 : 0)];
 }
 
-/// Makes the node, whose op updates a weight, write the weight. If the weight is bf16, the op updates an fp32 copy,
-/// which begins with the same values.
+/// Makes the node, whose op updates a weight, write into the weight. If the weight is bf16, the op updates an fp32
+/// copy, which has the same values at first.
 inline void set_update_target(core::GraphBuilder& builder, core::Node& node) {
   node.pinned = true;
   node.size = 0;
@@ -41,8 +41,8 @@ inline void set_update_target(core::GraphBuilder& builder, core::Node& node) {
   core::add_master(builder, *node.op);
 }
 
-/// Makes a graph of one node that executes the op on random residents (tensors that stay in memory). The host fills
-/// them, so every machine computes with the same data.
+/// Returns a graph of one node, which executes the op on random residents (tensors that stay in memory). The host fills
+/// the residents, so the op gets the same data on every machine.
 inline core::Graph graph_of(const OpCase& one, core::ElementType storage) {
   const std::string name(core::to_string(one.op.kind));
   core::GraphBuilder builder(name);

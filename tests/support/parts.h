@@ -6,7 +6,7 @@
 
 namespace cairn::tests {
 
-/// Returns `text` with the first occurrence of `part` replaced by `by`. Requires that there is one.
+/// Returns `text` with the first occurrence of `part` replaced by `by`. `text` must contain `part`.
 inline std::string replaced(std::string text, const std::string& part, const std::string& by) {
   INFO(part);
   REQUIRE(text.find(part) != std::string::npos);

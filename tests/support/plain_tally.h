@@ -8,7 +8,7 @@
 
 namespace cairn::tests {
 
-/// Returns the tally of the generator's candidates 0 to total - 1, each evaluated by core::evaluate().
+/// Returns the tally of the candidates 0 to total - 1 of the generator. Each of them is evaluated by core::evaluate().
 inline sim::Tally plain_tally(const core::Graph& graph, const sim::Generator& generator, std::int64_t total) {
   sim::Tally tally(sim::tally_options(graph));
   for (std::int64_t i = 0; i < total; ++i) {

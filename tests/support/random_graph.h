@@ -15,22 +15,24 @@
 #include "cairn/core/graph.h"
 #include "cairn/core/schedule.h"
 
-/// Seeded random graphs and schedules for tests: small, of every shape that matters, and rich in corner cases.
+/// This file makes seeded random graphs and schedules for tests. They are small, have various shapes, and have many
+/// corner cases.
 namespace cairn::tests {
 
-/// Random numbers, the same on every platform: the standard fixes std::mt19937_64 but not the distributions.
+/// Draws random numbers that are the same on every platform. The C++ standard defines the numbers of std::mt19937_64,
+/// but not those of its distributions, so these are not used.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : engine_(seed) {}
 
-  /// Uniform in [0, count); count >= 1.
+  /// Returns a random number that is uniform in [0, count). `count` must be at least 1.
   std::int64_t below(std::int64_t count) {
     return static_cast<std::int64_t>(engine_() % static_cast<std::uint64_t>(count));
   }
-  /// Uniform in [low, high].
+  /// Returns a random number that is uniform in [low, high].
   std::int64_t between(std::int64_t low, std::int64_t high) { return low + below(high - low + 1); }
   bool chance(int percent) { return below(100) < percent; }
-  /// Uniform among the indices of a list, which must not be empty.
+  /// Returns a random index of a list, which must not be empty. All indices are equally likely.
   template <class Items>
   std::size_t place(const Items& items) {
     return static_cast<std::size_t>(below(std::ssize(items)));
@@ -54,7 +56,7 @@ class Random {
   std::mt19937_64 engine_;
 };
 
-/// 0, 1, ..., count - 1.
+/// Returns the numbers 0, 1, ..., count - 1.
 inline std::vector<core::NodeId> numbers_below(core::NodeId count) {
   std::vector<core::NodeId> numbers(static_cast<std::size_t>(count));
   std::iota(numbers.begin(), numbers.end(), 0);
@@ -63,15 +65,15 @@ inline std::vector<core::NodeId> numbers_below(core::NodeId count) {
 
 struct RandomGraphOptions {
   core::NodeId min_nodes = 2, max_nodes = 14;
-  bool scratch = true;   ///< extra bytes while a node runs
-  bool in_place = true;  ///< in-place nodes, with every legal negative scratch
+  bool scratch = true;   ///< whether nodes may need extra bytes while they run
+  bool in_place = true;  ///< whether nodes may run in place, with any legal negative scratch
   bool keep = true;
-  bool several_outputs = false;  ///< half of the nodes have two to four outputs, some of size 0
-  bool pinned = false;           ///< a fifth of the nodes run once
+  bool several_outputs = false;  ///< whether half of the nodes have two to four outputs, some of size 0
+  bool pinned = false;           ///< whether a fifth of the nodes may run only once
 };
 
-/// Sets options by seed. A quarter of the seeds each gets nodes of one output, nodes of several outputs, pinned nodes,
-/// and nodes of several outputs with pinned nodes.
+/// Sets options by the seed. A quarter of the seeds gets nodes with one output, a quarter nodes with several outputs, a
+/// quarter pinned nodes, and a quarter pinned nodes and nodes with several outputs.
 inline RandomGraphOptions any_graph(std::uint64_t seed, RandomGraphOptions options = {}) {
   options.several_outputs = seed % 2 != 0;
   options.pinned = seed / 2 % 2 != 0;
@@ -81,10 +83,11 @@ inline RandomGraphOptions any_graph(Random& random, const RandomGraphOptions& op
   return any_graph(static_cast<std::uint64_t>(random.below(4)), options);
 }
 
-/// The inputs of each node. Nodes are numbered in topological order, so the inputs of node i are all below i.
+/// The inputs of each node of a graph. Nodes are numbered in topological order, so the inputs of node i are all below
+/// i.
 struct RandomShape {
   std::vector<std::vector<core::NodeId>> inputs;
-  std::vector<core::NodeId> forward;  ///< forward node of a backward node, else kNoNode
+  std::vector<core::NodeId> forward;  ///< for a backward node, its forward node, else kNoNode
 };
 
 inline void add_edge(RandomShape& shape, core::NodeId from, core::NodeId to) {
@@ -92,7 +95,7 @@ inline void add_edge(RandomShape& shape, core::NodeId from, core::NodeId to) {
   if (std::find(inputs.begin(), inputs.end(), from) == inputs.end()) inputs.push_back(from);
 }
 
-/// A path with a few edges that skip ahead.
+/// Returns a path with a few additional edges that skip nodes.
 inline RandomShape chain_shape(Random& random, RandomShape shape, core::NodeId n) {
   const int skips = static_cast<int>(random.between(0, 40));
   for (core::NodeId v = 1; v < n; ++v) {
@@ -102,7 +105,8 @@ inline RandomShape chain_shape(Random& random, RandomShape shape, core::NodeId n
   return shape;
 }
 
-/// Layers of one to four nodes. Each node reads one to three nodes of the layer before, and sometimes an older one.
+/// Returns layers of one to four nodes. Each node reads one to three nodes of the layer before, and sometimes an older
+/// node.
 inline RandomShape layered_shape(Random& random, RandomShape shape, core::NodeId n) {
   core::NodeId before = 0, begin = 0;
   while (begin < n) {
@@ -119,7 +123,8 @@ inline RandomShape layered_shape(Random& random, RandomShape shape, core::NodeId
   return shape;
 }
 
-/// A source, one to three paths from it, and a join that reads the ends of the paths. The join is the next source.
+/// Returns a sequence of parts. A part has a source, one to three paths from the source, and a join that reads the ends
+/// of the paths. The join is the source of the next part.
 inline RandomShape fork_join_shape(Random& random, RandomShape shape, core::NodeId n) {
   core::NodeId source = 0;
   while (source + 1 < n) {
@@ -137,7 +142,7 @@ inline RandomShape fork_join_shape(Random& random, RandomShape shape, core::Node
   return shape;
 }
 
-/// Every possible edge exists with the same probability, which is random.
+/// Returns a graph in which every possible edge exists with the same probability. The probability itself is random.
 inline RandomShape dense_shape(Random& random, RandomShape shape, core::NodeId n) {
   const int density = static_cast<int>(random.between(0, 100));
   for (core::NodeId v = 1; v < n; ++v) {
@@ -148,8 +153,8 @@ inline RandomShape dense_shape(Random& random, RandomShape shape, core::NodeId n
   return shape;
 }
 
-/// A forward graph and its mirror image. The backward node of f reads the backward nodes of f's readers, the inputs of
-/// f and, in half of the cases or if f has no inputs, f itself.
+/// Returns a forward graph and its mirror image. The backward node of f reads the backward nodes of f's readers and the
+/// inputs of f. In half of the cases, or if f has no inputs, it also reads f itself.
 inline RandomShape training_shape(Random& random, RandomShape shape, core::NodeId n) {
   const core::NodeId forward = n / 2;
   shape = random.chance(50) ? chain_shape(random, std::move(shape), forward)
@@ -186,8 +191,9 @@ inline RandomShape random_shape(Random& random, core::NodeId n) {
   }
 }
 
-/// Returns the least scratch, negative or 0, that GraphBuilder allows a node. Its absolute value is the total size of
-/// the inputs that only this node reads and that are not kept, or that of the node's outputs if it is smaller.
+/// Returns the least scratch, which is negative or 0, that GraphBuilder permits a node. Its absolute value is the
+/// smaller one of two sizes: that of the inputs that only this node reads and that are not kept, and that of the node's
+/// outputs.
 inline std::int64_t lowest_scratch(const std::vector<core::Node>& nodes, const core::Node& node) {
   std::int64_t made = node.outputs.empty() ? node.size : 0, freed = 0;
   for (const core::Output& output : node.outputs) made += output.size;
@@ -203,8 +209,8 @@ inline std::int64_t lowest_scratch(const std::vector<core::Node>& nodes, const c
   return -std::min(made, freed);
 }
 
-/// Makes `v` overwrite one of its inputs. In most cases both have the same size, and the scratch is minus the number of
-/// shared bytes. Otherwise the scratch is a random legal value.
+/// Makes `v` overwrite one of its inputs in place. In most cases, output and input have the same size, and the scratch
+/// is minus the number of shared bytes. In the remaining cases, the scratch is a random legal value.
 inline void make_in_place(Random& random, std::vector<core::Node>& nodes, core::NodeId v) {
   core::Node& node = nodes[static_cast<std::size_t>(v)];
   node.inplace = random.pick(node.inputs);
@@ -220,8 +226,8 @@ inline void make_in_place(Random& random, std::vector<core::Node>& nodes, core::
   }
 }
 
-/// Gives half of the nodes further outputs, and lets their readers read and overwrite any of them. The scratch of all
-/// nodes stays legal.
+/// Gives more outputs to half of the nodes, and lets their readers read and overwrite any of the outputs. The scratch
+/// of all nodes stays legal.
 inline void give_several_outputs(Random& random, std::vector<core::Node>& nodes, const RandomGraphOptions& options) {
   const auto at = [&](core::NodeId v) -> core::Node& { return nodes[static_cast<std::size_t>(v)]; };
   for (core::Node& node : nodes) {
@@ -259,7 +265,8 @@ inline void give_several_outputs(Random& random, std::vector<core::Node>& nodes,
   }
 }
 
-/// Nodes of a random graph that GraphBuilder accepts. Half of the graphs number their nodes in topological order.
+/// Returns nodes of a random graph that GraphBuilder accepts. In half of the graphs, they are numbered in topological
+/// order.
 inline std::vector<core::Node> random_nodes(Random& random, const RandomGraphOptions& options = {}) {
   const auto n = static_cast<core::NodeId>(random.between(options.min_nodes, options.max_nodes));
   const RandomShape shape = random_shape(random, n);
@@ -286,7 +293,8 @@ inline std::vector<core::Node> random_nodes(Random& random, const RandomGraphOpt
     for (const core::NodeId input : shape.inputs[place]) node.inputs.push_back(id[static_cast<std::size_t>(input)]);
     random.shuffle(node.inputs);
   }
-  // In topological order: a node's legal scratch depends on the final sizes of its inputs.
+  // Goes through the nodes in topological order, because a node's legal scratch depends on the final sizes of its
+  // inputs.
   for (const core::NodeId v : id) {
     if (options.in_place && !nodes[static_cast<std::size_t>(v)].inputs.empty() && random.chance(30)) {
       make_in_place(random, nodes, v);
@@ -297,7 +305,7 @@ inline std::vector<core::Node> random_nodes(Random& random, const RandomGraphOpt
   return nodes;
 }
 
-/// A node with the fields that most tests need; the others can be set on the result.
+/// Returns a node with the fields that most tests need. Tests can set more fields afterwards.
 inline core::Node make_node(std::string name, std::int64_t size = 0, std::vector<core::NodeId> inputs = {},
                             std::int64_t cost = 1) {
   core::Node node{.name = std::move(name), .size = size, .cost = cost};
@@ -315,8 +323,8 @@ inline core::Graph random_graph(Random& random, const RandomGraphOptions& option
   return build_graph(random_nodes(random, options));
 }
 
-/// A valid schedule: a random topological order with `recomputations` further runs of nodes that have run, inserted
-/// anywhere; some of them are read, some are not.
+/// Returns a valid schedule: a random topological order, into which `recomputations` further runs of nodes are inserted
+/// at any place after their first run. Some of these runs are read, and some are not.
 inline core::Schedule random_schedule(Random& random, const core::Graph& graph, std::int64_t recomputations) {
   std::vector<std::size_t> missing(static_cast<std::size_t>(graph.node_count()));
   std::vector<core::NodeId> ready;
@@ -346,13 +354,13 @@ inline core::Schedule random_schedule(Random& random, const core::Graph& graph, 
   return schedule;
 }
 
-/// A valid schedule with at most two recomputations per node on average, sometimes none.
+/// Returns a valid schedule with at most two recomputations per node on average, or without any.
 inline core::Schedule random_schedule(Random& random, const core::Graph& graph) {
   return random_schedule(random, graph, random.chance(25) ? 0 : random.between(1, 2 * graph.node_count()));
 }
 
-/// Makes a schedule invalid: by a step that is not a node, a node that never runs, perhaps because another one runs in
-/// its place, a node that runs before its inputs, or a pinned node that runs twice.
+/// Makes a schedule invalid in one of four ways: a step is not a node; a node never runs, perhaps because another node
+/// runs in its place; a node runs before its inputs; or a pinned node runs twice.
 inline core::Schedule invalidated(Random& random, const core::Graph& graph, core::Schedule schedule) {
   auto& steps = schedule.steps;
   const core::NodeId n = graph.node_count();
@@ -372,7 +380,8 @@ inline core::Schedule invalidated(Random& random, const core::Graph& graph, core
       }
       [[fallthrough]];
     default:
-      // A node with inputs cannot come first; a node without inputs is removed instead.
+      // A node with inputs is inserted at the front, where its inputs have not run. A node without inputs is removed
+      // instead.
       if (graph.pinned(victim)) {
         steps.push_back(victim);
       } else if (graph.predecessors(victim).empty()) {

@@ -13,11 +13,11 @@
 #include "cairn/tests/reference/transfers.h"
 #include "cairn/tests/support/random_graph.h"
 
-/// Random transfers between device and host, valid and invalid, and random links.
+/// This file makes random transfers between device and host, both valid and invalid ones, and random links.
 namespace cairn::tests {
 
-/// Adds an evict of a random occurrence, and fetches of it, each of which is read. Half of the fetches begin as early
-/// as they may. Returns false, and leaves the schedule as it was, if the result is not valid.
+/// Adds an evict of a random occurrence, and fetches of it, each of which some step reads. Half of the fetches begin as
+/// early as possible. If the result is not valid, returns false and leaves the schedule unchanged.
 inline bool add_transfers(Random& random, const core::Graph& graph, core::Schedule& schedule) {
   namespace reference = core::reference;
   const std::vector<reference::Occurrence> all = reference::occurrences(graph, schedule);
@@ -25,7 +25,8 @@ inline bool add_transfers(Random& random, const core::Graph& graph, core::Schedu
   const std::size_t chosen = random.place(all);
   const reference::Occurrence& occurrence = all[chosen];
   if (occurrence.fetch >= 0 || occurrence.evict >= 0 || !reference::movable(graph, occurrence.value)) return false;
-  // Only this occurrence's readers need a fetch. Other readers may also read one, up to the end.
+  // Only the readers of this occurrence need a fetch. Sometimes, one later step gets a fetch, too, which other readers
+  // may read.
   std::vector<std::int64_t> left = reads[chosen];
   const std::int64_t end = graph.value_kept(occurrence.value) ? schedule.length() : schedule.length() - 1;
   if (random.chance(20)) left.push_back(random.between(occurrence.made, std::max(occurrence.made, end)));
@@ -37,7 +38,7 @@ inline bool add_transfers(Random& random, const core::Graph& graph, core::Schedu
   evict.start = random.chance(50) ? evict.made : random.between(evict.made, left.back() - 1);
   evict.finish = random.between(evict.start + 1, left.back());
   evicts.push_back(evict);
-  std::int64_t from = evict.finish;  // the next fetch serves reads from here on
+  std::int64_t from = evict.finish;  // the next fetch serves reads from this step on
   do {
     const auto first = std::lower_bound(left.begin(), left.end(), from);
     if (first == left.end()) break;
@@ -52,7 +53,7 @@ inline bool add_transfers(Random& random, const core::Graph& graph, core::Schedu
   return true;
 }
 
-/// Returns the schedule with up to six evicts and their fetches, in random orders. It stays valid.
+/// Returns the schedule with up to six evicts and their fetches, in random orders. The schedule stays valid.
 inline core::Schedule with_random_transfers(Random& random, const core::Graph& graph, core::Schedule schedule) {
   for (std::int64_t tries = random.between(0, 12), made = 0; tries > 0 && made < 6; --tries) {
     made += add_transfers(random, graph, schedule);
@@ -70,7 +71,7 @@ inline core::Schedule with_random_transfers(Random& random, const core::Graph& g
   return schedule;
 }
 
-/// Changes one thing of the transfers or of the steps, so that the result is usually not valid.
+/// Makes one random change of the transfers or of the steps. In most cases, the result is not valid.
 inline core::Schedule with_changed_transfers(Random& random, const core::Graph& graph, core::Schedule schedule) {
   if (schedule.steps.empty()) return schedule;
   auto& [evicts, fetches] = schedule.transfers;
@@ -84,7 +85,7 @@ inline core::Schedule with_changed_transfers(Random& random, const core::Graph& 
   if (evicts.empty() || fetches.empty() || random.chance(15)) {
     const std::int64_t made = random.below(schedule.length());
     const core::NodeId node = schedule.steps[static_cast<std::size_t>(made)];
-    if (node < 0 || node >= graph.node_count()) return schedule;  // an earlier change made the steps invalid
+    if (node < 0 || node >= graph.node_count()) return schedule;  // an earlier change has made the steps invalid
     const core::ValueId output = graph.value({node, static_cast<std::int32_t>(random.below(graph.output_count(node)))});
     evicts.push_back({output, made, made, random.between(made, schedule.length())});
     if (random.chance(70)) {
@@ -130,13 +131,13 @@ inline core::Schedule with_changed_transfers(Random& random, const core::Graph& 
 }
 
 inline core::Link random_link(Random& random) {
-  // From far slower to far faster than the steps of a random graph.
+  // The links range from far slower to far faster than the steps of a random graph.
   return {.bytes_per_second = random.pick(std::vector<std::int64_t>{1, 7, 100'000'000, 1'000'000'000, 30'000'000'000}),
           .latency_ns = random.chance(50) ? 0 : random.between(0, 20),
           .duplex = random.chance(50)};
 }
 
-/// Returns the transfers as text, for messages.
+/// Returns the transfers as text for messages.
 inline std::string show(const core::Transfers& transfers) {
   std::string text = "\n";
   for (const core::Evict& evict : transfers.evicts) {

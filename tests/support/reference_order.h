@@ -23,20 +23,21 @@
 #include "cairn/tests/reference/reference.h"
 #include "cairn/tests/support/random_graph.h"
 
-/// The definitions of Jin et al., "New Tools for Peak Memory Scheduling", implemented literally, without regard to
-/// speed. This is the reference for everything that orders a graph without recomputation. It uses the accessors of the
-/// graphs and the plain structs of the public headers, but none of the paper's algorithms, and shares no code with what
-/// it tests. Numbers in parentheses are those of the paper. Most functions enumerate all topological cuts or all
-/// orders, so they suit only graphs with few of them. Memory is in bytes.
+/// This is a literal implementation of the definitions of Jin et al., "New Tools for Peak Memory Scheduling", without
+/// regard to speed. It is the reference for all code that orders a graph without recomputation. It uses the accessors
+/// of the graphs and the plain structs of the public headers. It uses none of the paper's algorithms, and shares no
+/// code with the code that it tests. Numbers in parentheses are those of the paper. Most functions enumerate all
+/// topological cuts or all orders, so they are only for graphs with few of these. Memory is in bytes.
 namespace cairn::core::reference {
 
 using Order = std::vector<NodeId>;
 using Bytes = std::vector<std::int64_t>;
 
-// Dominance of sequences (section 2.1). The sequences must not be empty.
+// The following functions are about dominance of sequences (section 2.1). The sequences must not be empty.
 
-/// Whether a dominates b by Definition 2.3: two pointers can go from the beginnings of a and b to their ends, moving
-/// one pointer by one entry at a time, with a's value never above b's. O(|a| * |b|).
+/// Returns whether a dominates b by Definition 2.3. Two pointers go from the beginnings of a and b to their ends, and
+/// each move advances one pointer by one entry. There must be a sequence of moves during which a's entry is never above
+/// b's entry. O(|a| * |b|).
 inline bool dominates_by_pointers(std::span<const std::int64_t> a, std::span<const std::int64_t> b) {
   std::vector<std::vector<bool>> reachable(a.size(), std::vector<bool>(b.size(), false));
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -48,9 +49,9 @@ inline bool dominates_by_pointers(std::span<const std::int64_t> a, std::span<con
   return reachable.back().back();
 }
 
-/// Whether a dominates b by Definition 2.4: for each place in a there is a place in b such that four values of a are at
-/// most those of b. These are the highest and the lowest value up to the place, and the highest and the lowest value
-/// from the place on. O(|a| * |b| * (|a| + |b|)).
+/// Returns whether a dominates b by Definition 2.4: for each place in a, there is a place in b such that four values of
+/// a are at most those of b. The four values are the highest and the lowest value up to the place, and the highest and
+/// the lowest value from the place on. O(|a| * |b| * (|a| + |b|)).
 inline bool dominates_by_extremes(std::span<const std::int64_t> a, std::span<const std::int64_t> b) {
   const auto highest = [](std::span<const std::int64_t> values) {
     return *std::max_element(values.begin(), values.end());
@@ -70,9 +71,9 @@ inline bool dominates_by_extremes(std::span<const std::int64_t> a, std::span<con
   return true;
 }
 
-// Sets and orders of nodes, or of steps.
+// The following functions are about sets and orders of nodes, or of steps.
 
-using NodeSet = std::uint64_t;  ///< bit v: node v
+using NodeSet = std::uint64_t;  ///< bit v stands for node v
 
 inline NodeSet bit(NodeId node) { return NodeSet{1} << node; }
 inline bool contains(NodeSet set, NodeId node) { return (set >> node & 1) != 0; }
@@ -83,9 +84,9 @@ inline NodeSet set_of(std::span<const NodeId> sequence) {
   return set;
 }
 
-/// What is to be ordered: nodes with their precedence. memory(S) is the memory after the nodes S have run, during(S, v)
-/// the memory while node v runs after them. The graph that a model is made from must outlive it. Throws
-/// std::invalid_argument above 64 nodes.
+/// Describes what is to be ordered: nodes with their precedence. memory(S) is the memory after the nodes S have run,
+/// and during(S, v) is the memory while node v runs after them. The graph from which a model is made must outlive the
+/// model. The constructors throw std::invalid_argument above 64 nodes.
 struct OrderModel {
   NodeId count = 0;
   std::vector<NodeSet> predecessors, successors;
@@ -93,7 +94,7 @@ struct OrderModel {
   std::function<std::int64_t(NodeSet, NodeId)> during;
 
   OrderModel() = default;
-  /// Sets only the precedence. successors_of(v) is a range of nodes.
+  /// Sets only the precedence of the nodes. successors_of(v) must return a range of nodes.
   template <class SuccessorsOf>
   OrderModel(NodeId nodes, const SuccessorsOf& successors_of)
       : count(nodes), predecessors(static_cast<std::size_t>(nodes)), successors(static_cast<std::size_t>(nodes)) {
@@ -105,8 +106,8 @@ struct OrderModel {
       }
     }
   }
-  /// The model of a computation graph (Definition 4.1), or of the subgraph that the nodes `within` induce. Kept
-  /// outputs, which the paper does not have, and the output of the node `held` are never freed.
+  /// Makes the model of a computation graph (Definition 4.1), or of the subgraph that the nodes `within` induce. Kept
+  /// outputs, which the paper does not have, are never freed, nor is the output of the node `held`.
   OrderModel(const Graph& graph, NodeSet within = ~NodeSet{0}, NodeId held = kNoNode)
       : OrderModel(graph.node_count(), [&](NodeId v) { return graph.readers(v); }) {
     memory = [&graph, within, held, readers = successors](NodeSet done) {
@@ -121,8 +122,8 @@ struct OrderModel {
       return after(done) + graph.size(v) + graph.scratch(v);
     };
   }
-  /// The model of a node-sum graph (Definition 2.1). The paper defines no memory during a node, so the larger one of
-  /// the memory before and after it is used.
+  /// Makes the model of a node-sum graph (Definition 2.1). The paper does not define the memory during a node. Here, it
+  /// is the larger one of the memory before and the memory after the node.
   OrderModel(const NodeSumGraph& graph)
       : OrderModel(graph.node_count(), [&](NodeId v) { return graph.successors(v); }) {
     memory = [&graph](NodeSet done) {
@@ -132,8 +133,8 @@ struct OrderModel {
     };
     during = [after = memory](NodeSet done, NodeId v) { return std::max(after(done), after(done | bit(v))); };
   }
-  /// The model of a StepGraph: a step first raises, then lowers memory. Its output is freed when its successors have
-  /// run.
+  /// Makes the model of a StepGraph. A step first raises and then lowers memory. Its output is freed after all its
+  /// successors have run.
   OrderModel(const solvers::StepGraph& graph)
       : OrderModel(graph.step_count(), [&](NodeId s) { return graph.successors(s); }) {
     memory = [&graph, readers = successors](NodeSet done) {
@@ -148,13 +149,13 @@ struct OrderModel {
     during = [&graph, after = memory](NodeSet done, NodeId s) { return after(done) + graph[s].rise; };
   }
 
-  /// Whether `next` may run in the subgraph `within` after the nodes `done`.
+  /// Returns whether `next` may run in the subgraph `within` after the nodes `done` have run.
   bool ready(NodeSet done, NodeId next, NodeSet within = ~NodeSet{0}) const {
     return contains(within & ~done, next) && (predecessors[static_cast<std::size_t>(next)] & within & ~done) == 0;
   }
 };
 
-/// Whether the set is a topological cut (Definition 3.2): no edge goes from outside the set into it.
+/// Returns whether the set is a topological cut (Definition 3.2): no edge leads from outside of the set into the set.
 inline bool is_topological_cut(const OrderModel& model, NodeSet set) {
   for (NodeId v = 0; v < model.count; ++v) {
     if (contains(set, v) && (model.predecessors[static_cast<std::size_t>(v)] & ~set) != 0) return false;
@@ -162,8 +163,8 @@ inline bool is_topological_cut(const OrderModel& model, NodeSet set) {
   return true;
 }
 
-/// Whether every prefix of these nodes, which must be distinct, is a topological cut together with the cut `from`
-/// (Definition 3.4).
+/// Returns whether the nodes are a partial schedule after the cut `from` (Definition 3.4): every prefix of them,
+/// together with `from`, is a topological cut. The nodes must be distinct.
 inline bool is_partial_schedule(const OrderModel& model, std::span<const NodeId> sequence, NodeSet from = 0) {
   for (const NodeId v : sequence) {
     if (v < 0 || v >= model.count || contains(from, v)) return false;
@@ -172,16 +173,17 @@ inline bool is_partial_schedule(const OrderModel& model, std::span<const NodeId>
   }
   return true;
 }
-/// Whether `order` leads from the cut `from` to the cut `to`.
+/// Returns whether `order` leads from the cut `from` to the cut `to`.
 inline bool leads(const OrderModel& model, std::span<const NodeId> order, NodeSet from, NodeSet to) {
   return is_partial_schedule(model, order, from) && (from | set_of(order)) == to;
 }
-/// Whether `order` has all nodes, and no edge goes from a later one to an earlier one.
+/// Returns whether `order` contains all nodes, and no edge leads from a later node to an earlier node.
 inline bool valid(const OrderModel& model, std::span<const NodeId> order) {
   return leads(model, order, 0, first(model.count));
 }
 
-/// Whether `order` has all steps, of which there may be over 64, and no edge goes from a later to an earlier one.
+/// Returns whether `order` contains all steps, and no edge leads from a later step to an earlier step. There may be
+/// more than 64 steps.
 inline bool is_order(const solvers::StepGraph& graph, std::span<const NodeId> order) {
   if (order.size() != static_cast<std::size_t>(graph.step_count())) return false;
   std::vector<bool> done(order.size(), false);
@@ -195,7 +197,8 @@ inline bool is_order(const solvers::StepGraph& graph, std::span<const NodeId> or
   return true;
 }
 
-/// Returns `first`, then the nodes that only `second` has, in its order (sigma cup tau of Definition 3.5).
+/// Returns `first`, followed by the nodes that only `second` contains, in the order of `second` (sigma cup tau of
+/// Definition 3.5).
 inline Order united(std::span<const NodeId> first, std::span<const NodeId> second) {
   Order sequence(first.begin(), first.end());
   for (const NodeId node : second) {
@@ -204,7 +207,7 @@ inline Order united(std::span<const NodeId> first, std::span<const NodeId> secon
   return sequence;
 }
 
-/// Returns the nodes of `sequence` that are in the set, in its order (sigma cap T of Definition 3.5).
+/// Returns the nodes of `sequence` that are in the set, in the order of `sequence` (sigma cap T of Definition 3.5).
 inline Order restricted(std::span<const NodeId> sequence, NodeSet set) {
   Order kept;
   for (const NodeId node : sequence) {
@@ -253,8 +256,8 @@ inline Bytes profile_of(const OrderModel& model, std::span<const NodeId> order, 
   return bytes;
 }
 
-/// All topological cuts between two cuts, by ascending number of elements, and all moves between them, which run one
-/// element each, by ascending `from`. The orders are exactly the paths from the first cut to the last.
+/// All topological cuts between two cuts, sorted by the number of their elements, and all moves between them, sorted by
+/// `from`. A move runs one element. The orders are exactly the paths from the first cut to the last cut.
 struct CutLattice {
   struct Move {
     std::size_t from = 0, to = 0;  ///< indices in `cuts`
@@ -262,7 +265,7 @@ struct CutLattice {
     std::int64_t during = 0;
   };
   std::vector<NodeSet> cuts;
-  Bytes memory;  ///< after each cut
+  Bytes memory;  ///< memory after each cut
   std::vector<Move> moves;
 };
 
@@ -293,7 +296,7 @@ inline std::int64_t topological_order_count(const OrderModel& model) {
   return count.back();
 }
 
-/// The topological cuts of least memory.
+/// Returns the topological cuts with the least memory.
 inline std::vector<NodeSet> minimum_cuts(const OrderModel& model) {
   const CutLattice lattice = cut_lattice(model);
   const std::int64_t least = *std::min_element(lattice.memory.begin(), lattice.memory.end());
@@ -304,7 +307,7 @@ inline std::vector<NodeSet> minimum_cuts(const OrderModel& model) {
   return cuts;
 }
 
-/// For each cut, the least peak over all paths to it.
+/// Returns, for each cut, the least peak of all paths from the first cut to it.
 inline Bytes least_peaks(const CutLattice& lattice) {
   Bytes least(lattice.cuts.size(), std::numeric_limits<std::int64_t>::max());
   least[0] = lattice.memory[0];
@@ -316,7 +319,7 @@ inline Bytes least_peaks(const CutLattice& lattice) {
 }
 inline std::int64_t least_peak(const CutLattice& lattice) { return least_peaks(lattice).back(); }
 
-/// Returns a random order of least peak.
+/// Returns a random order among those of least peak.
 inline Order least_peak_order(const CutLattice& lattice, tests::Random& random) {
   const Bytes least = least_peaks(lattice);
   Order reversed;
@@ -333,9 +336,10 @@ inline Order least_peak_order(const CutLattice& lattice, tests::Random& random) 
   return reversed;
 }
 
-// The node-sum model (Definition 2.1).
+// The following functions are about the node-sum model (Definition 2.1).
 
-/// Returns mem_NS, the sum of weights, of every prefix of a complete or partial order, from the empty one on.
+/// Returns mem_NS, i.e. the sum of weights, of every prefix of a complete or partial order, beginning with the empty
+/// prefix.
 inline Bytes profile(const NodeSumGraph& graph, std::span<const NodeId> order) {
   Bytes bytes;
   for (std::size_t i = 0; i <= order.size(); ++i) {
@@ -351,8 +355,8 @@ inline std::int64_t peak(const NodeSumGraph& graph, std::span<const NodeId> orde
   return *std::max_element(bytes.begin(), bytes.end());
 }
 
-/// Whether the order is eager (section 4.1): between a node of weight <= 0 and the last of its predecessors, or the
-/// beginning if it has none, there are only nodes of weight <= 0.
+/// Returns whether the order is eager (section 4.1). Consider a node of weight <= 0, and the last one of its
+/// predecessors or, if it has none, the beginning. All nodes between the two must have weights <= 0.
 inline bool eager(const NodeSumGraph& graph, std::span<const NodeId> order) {
   for (std::size_t i = 0; i < order.size(); ++i) {
     if (graph.weight(order[i]) > 0) continue;
@@ -364,9 +368,9 @@ inline bool eager(const NodeSumGraph& graph, std::span<const NodeId> order) {
   return true;
 }
 
-// Computation graphs (section 4).
+// The following functions are about computation graphs (section 4).
 
-/// The profile of Definition 4.1.
+/// Returns the profile of Definition 4.1.
 inline Bytes profile(const Graph& graph, std::span<const NodeId> order) {
   return reference::profile(graph, Schedule{{order.begin(), order.end()}});
 }
@@ -381,17 +385,17 @@ inline Bytes internal_profile(const Graph& graph, std::span<const NodeId> order)
   return reference::internal_profile(graph, first(graph.node_count()), order);
 }
 
-/// The parts into which Algorithm 3 splits a computation node. Each becomes a node of the reduced graph.
+/// The parts into which Algorithm 3 splits a computation node. Each part becomes a node of the node-sum graph.
 enum class Part : std::uint8_t { start, finish, release };
 using PartOf = std::pair<NodeId, Part>;
 
-/// The result of Algorithm 3 for a computation graph: weighted nodes and edges.
+/// The result of Algorithm 3 for a computation graph: nodes with weights, and edges.
 struct Reduction {
   std::map<PartOf, std::int64_t> weights;
   std::set<std::pair<PartOf, PartOf>> edges;
 };
 
-/// Runs Algorithm 3 line by line, except that kept outputs, which the paper does not have, are not released.
+/// Runs Algorithm 3 line by line. But kept outputs, which the paper does not have, are never released.
 inline Reduction reduction(const Graph& graph) {
   Reduction result;
   for (NodeId v = 0; v < graph.node_count(); ++v) {
@@ -414,10 +418,10 @@ inline Reduction reduction(const Graph& graph) {
   return result;
 }
 
-// Isolated subgraphs, checked on all paths of the graph.
+// The following functions are about isolated subgraphs. They look at all paths of the graph.
 
-/// The source and the sink of the subgraph that the set induces: its only nodes without predecessors and without
-/// successors in it. Nothing if there are several sources or several sinks.
+/// Returns the source and the sink of the subgraph that the set induces, i.e. its only node without predecessors in the
+/// set and its only node without successors in the set. Returns nothing if there are several sources or several sinks.
 inline std::optional<std::pair<NodeId, NodeId>> terminals(const OrderModel& model, NodeSet set) {
   Order sources, sinks;
   for (NodeId v = 0; v < model.count; ++v) {
@@ -429,7 +433,7 @@ inline std::optional<std::pair<NodeId, NodeId>> terminals(const OrderModel& mode
   return std::pair{sources.front(), sinks.front()};
 }
 
-/// Whether `accept` holds for `path` and for every path that extends it.
+/// Returns whether accept(path) is true for `path` and for every path that extends it.
 template <class Accept>
 bool all_paths_from(const OrderModel& model, Order& path, const Accept& accept) {
   if (!accept(std::as_const(path))) return false;
@@ -444,8 +448,8 @@ bool all_paths_from(const OrderModel& model, Order& path, const Accept& accept) 
   return true;
 }
 
-/// Whether the subgraph that the set induces is isolated: by Definition 5.1 for computation graphs or, with
-/// `source_may_be_read_outside`, by Definition 6.1 for node-sum graphs.
+/// Returns whether the subgraph that the set induces is isolated, by Definition 5.1 for computation graphs. If
+/// `source_may_be_read_outside` is set, it is by Definition 6.1 for node-sum graphs.
 inline bool isolated(const OrderModel& model, NodeSet set, bool source_may_be_read_outside = false) {
   const auto ends = terminals(model, set);
   if (!ends || ends->first == ends->second) return false;
@@ -466,10 +470,10 @@ inline bool isolated(const OrderModel& model, NodeSet set, bool source_may_be_re
   return true;
 }
 
-/// Whether a path may replace this isolated subgraph (Lemma 5.4). Kept nodes, which the paper does not have, may only
-/// be the source and the sink, because only these may be kept on a path. The sink's scratch must not be below minus the
-/// size of the inputs that the sink frees in the subgraph. Otherwise the sink would also free an input from outside,
-/// after the end of the internal profile.
+/// Returns whether a path may replace this isolated subgraph (Lemma 5.4). Among its nodes, only the source and the sink
+/// may be kept, because only these may be kept on a path. (The paper has no kept nodes.) The scratch of the sink must
+/// not be below minus the size of the inputs that the sink frees in the subgraph. Otherwise, the sink would also free
+/// an input from outside, and the internal profile ends before that.
 inline bool replaceable(const Graph& graph, NodeSet set) {
   const auto ends = terminals(graph, set);
   if (!ends || !isolated(graph, set)) return false;
@@ -485,18 +489,19 @@ inline bool replaceable(const Graph& graph, NodeSet set) {
 }
 
 /// Replaces the subgraph of the nodes in `order` by a path through them in this order. Sizes and scratch are those of
-/// Lemma C.3, so the path has the internal profile of the order. The nodes keep their ids. Only the ends may be kept.
+/// Lemma C.3, so the path has the internal profile of the order. The nodes keep their ids. Only the first and the last
+/// node of the path may be kept.
 inline Graph linearized(const Graph& graph, const Order& order) {
   const NodeSet set = set_of(order);
   Bytes held = reference::internal_profile(graph, set, order);
-  if (graph.keep(order.front())) {  // always in memory, so it does not count on the path
+  if (graph.keep(order.front())) {  // the source is always in memory, so its size does not count on the path
     for (std::int64_t& bytes : held) bytes -= graph.size(order.front());
   }
   GraphBuilder builder(graph);
   for (std::size_t i = 0; i < order.size(); ++i) {
     Node& node = builder.node(order[i]);
     node.inplace = {};
-    if (i == 0) continue;  // the source keeps its inputs, size and scratch
+    if (i == 0) continue;  // the source keeps its inputs, its size and its scratch
     node.size = held[2 * i];
     node.scratch = held[2 * i - 1] - held[2 * i] - held[2 * i - 2];
     std::vector<OutputRef> inputs{order[i - 1]};
@@ -508,8 +513,9 @@ inline Graph linearized(const Graph& graph, const Order& order) {
   return builder.build();
 }
 
-// Segments (section 6). The paper numbers the nodes 1..k of a path and considers the memory after 1..k-1 of them. Entry
-// e of `values` is the memory after node e + 1. Ranges [left, right] are closed, as in the paper.
+// The following functions are about segments (section 6). The paper numbers the nodes 1..k of a path and considers the
+// memory after nodes 1..k-1. Entry e of `values` is the memory after node e + 1. Ranges [left, right] are closed, as in
+// the paper.
 
 template <class TakesPlace>
 std::int64_t place_of(std::span<const std::int64_t> values, std::int64_t left, std::int64_t right, TakesPlace takes) {
@@ -517,7 +523,8 @@ std::int64_t place_of(std::span<const std::int64_t> values, std::int64_t left, s
   for (std::int64_t i = left; i <= right; ++i) place = takes(values[i], values[place]) ? i : place;
   return place;
 }
-/// Each returns the first (left) or last (right) place in [left, right] of the highest (peak) or lowest (valley) value.
+/// Each of these functions returns a place in [left, right]: the first one (left) or last one (right) of the highest
+/// value (peak) or of the lowest value (valley).
 inline std::int64_t left_peak(std::span<const std::int64_t> values, std::int64_t left, std::int64_t right) {
   return place_of(values, left, right, std::greater<>());
 }
@@ -542,7 +549,7 @@ inline PlacedSegment placed_segment(std::span<const std::int64_t> values, std::i
   return segment;
 }
 
-/// Returns the negative segments (Definition 6.3) up to the place `valley`, from left to right.
+/// Returns the negative segments (Definition 6.3) that end at or before the place `valley`, from left to right.
 inline std::vector<PlacedSegment> negative_segments(std::span<const std::int64_t> values, std::int64_t valley) {
   if (valley == 0) return {};
   const std::int64_t peak = left_peak(values, 0, valley), before = left_valley(values, 0, peak);
@@ -551,7 +558,8 @@ inline std::vector<PlacedSegment> negative_segments(std::span<const std::int64_t
   return segments;
 }
 
-/// Returns the segments of Definition 6.3: negative ones up to the first place of least memory, then nonnegative ones.
+/// Returns the segments of Definition 6.3: the negative ones up to the first place of least memory, then the
+/// nonnegative ones.
 inline std::vector<PlacedSegment> segments(std::span<const std::int64_t> values) {
   const auto last = static_cast<std::int64_t>(values.size()) - 1;
   std::int64_t valley = left_valley(values, 0, last);
@@ -565,18 +573,19 @@ inline std::vector<PlacedSegment> segments(std::span<const std::int64_t> values)
   return all;
 }
 
-/// Returns the inverse of the sort value of Definition 6.6, an integer that is never 0.
+/// Returns the inverse of the sort value of Definition 6.6. It is an integer and never 0.
 inline std::int64_t inverse_sort_value(const Segment& segment) {
   return segment.rise >= segment.drop ? 1 + segment.drop : -1 - segment.rise;
 }
 
-/// Whether a's sort value is below b's. 1 / x < 1 / y exactly if y < x, for x and y of one sign.
+/// Returns whether a's sort value is below b's sort value. For x and y of the same sign, 1 / x < 1 / y exactly if y <
+/// x.
 inline bool sort_value_below(const Segment& a, const Segment& b) {
   const std::int64_t x = inverse_sort_value(a), y = inverse_sort_value(b);
   return (x < 0) == (y < 0) ? y < x : x < 0;
 }
 
-// Brute force over all topological orders, in time proportional to their number.
+// The following functions try all topological orders, so their time is proportional to the number of orders.
 
 inline std::int64_t least_peak_over_orders(const OrderModel& model) {
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
@@ -587,8 +596,9 @@ inline std::int64_t least_peak_over_orders(const OrderModel& model) {
   return least;
 }
 
-/// Returns the indices of the profiles that dominate all others. The first loop finds one if there is any: as dominance
-/// is transitive (Lemma 2.7), such a profile becomes `best` in its turn, and only another one replaces it.
+/// Returns the indices of the profiles that dominate all profiles. If there is such a profile, `best` is one after the
+/// first loop: it replaces `best` when the loop reaches it, and after that only another such profile can replace it,
+/// because dominance is transitive (Lemma 2.7).
 inline std::vector<std::size_t> dominant_among(const std::vector<Bytes>& profiles) {
   std::size_t best = 0;
   for (std::size_t i = 1; i < profiles.size(); ++i) {
@@ -613,29 +623,29 @@ std::vector<Order> dominant_among(const std::vector<Order>& orders, const Profil
   return dominant;
 }
 
-/// All dominant orders: those whose profile dominates every other order's.
+/// Returns all dominant orders, i.e. the orders whose profile dominates the profile of every order.
 inline std::vector<Order> dominant_orders(const OrderModel& model) {
   return dominant_among(topological_orders(model), [&](const Order& order) { return profile_of(model, order); });
 }
 
-/// The orders of an isolated subgraph whose internal profile dominates every other order's.
+/// Returns the orders of an isolated subgraph whose internal profile dominates the internal profile of every order.
 inline std::vector<Order> internally_dominant_orders(const Graph& graph, NodeSet set) {
   return dominant_among(topological_orders(graph, set),
                         [&](const Order& order) { return reference::internal_profile(graph, set, order); });
 }
 
-/// Whether profile `a` dominates that of every path through the lattice, without enumerating them.
+/// Returns whether profile `a` dominates the profile of every path through the lattice, without enumerating the paths.
 ///
 /// By Definition 2.4, `a` does not dominate a profile `b` if some place i of `a` has no counterpart in `b`. Let P0 and
-/// V0 be the highest and the lowest value of `a` up to i, and P1 and V1 those from i on. A place j of `b` is a
-/// counterpart if b reaches P0 at or before j, b is never below V0 until j, b reaches P1 at or after j, and b is never
-/// below V1 from j on. The first and the last condition hold from some place on, the others up to some place. So no
-/// counterpart exists exactly if
+/// V0 be the highest and the lowest value of `a` up to i, and P1 and V1 the highest and the lowest value from i on. A
+/// place j of `b` is a counterpart if four conditions hold: b reaches P0 at or before j; b is never below V0 until j; b
+/// reaches P1 at or after j; and b is never below V1 from j on. The first and the last condition hold from some place
+/// on, and the second and the third up to some place. So no counterpart exists exactly if
 ///   (1) b stays below P0 until it is below V0, or to its end; or
 ///   (2) b stays below P0 up to a place, and below P1 after it; or
 ///   (3) b is below V0 somewhere, and there or later below V1; or
 ///   (4) b is below P1 to its end, from its beginning or from a place where it is below V1.
-/// Each case asks only whether some path exists, which is a question of reachability in the lattice.
+/// Each case asks only whether a certain path exists, which is a question of reachability in the lattice.
 inline bool dominates_all(const Bytes& a, const CutLattice& lattice) {
   using Extremes = std::array<std::int64_t, 4>;
   std::set<Extremes> places;
@@ -645,9 +655,9 @@ inline bool dominates_all(const Bytes& a, const CutLattice& lattice) {
                    *std::max_element(here, a.end()), *std::min_element(here, a.end())});
   }
   const std::size_t cuts = lattice.cuts.size(), moves = lattice.moves.size();
-  std::vector<char> low_cut(cuts), low_move(moves);      // reached from the beginning below P0
-  std::vector<char> done_cut(cuts), done_move(moves);    // reaches the end below P1
-  std::vector<char> after_cut(cuts), after_move(moves);  // below V0 here or before
+  std::vector<char> low_cut(cuts), low_move(moves);      // reached from the beginning with all values below P0
+  std::vector<char> done_cut(cuts), done_move(moves);    // reaches the end with all values below P1
+  std::vector<char> after_cut(cuts), after_move(moves);  // some value here or before is below V0
   for (const auto& [peak_0, valley_0, peak_1, valley_1] : places) {
     std::fill(low_cut.begin(), low_cut.end(), 0);
     std::fill(done_cut.begin(), done_cut.end(), 0);
@@ -683,8 +693,8 @@ inline bool dominates_all(const Bytes& a, const CutLattice& lattice) {
   return true;
 }
 
-/// Enumerates the orders. Returns one whose profile is not dominated by the profile `a`. Returns an empty order if
-/// there is none, or if there are more than 100,000 orders.
+/// Returns an order whose profile is not dominated by the profile `a`, by trying all orders. Returns an empty order if
+/// there is no such order, or if there are more than 100,000 orders.
 inline Order find_undominated(std::span<const std::int64_t> a, const OrderModel& model) {
   if (topological_order_count(model) > 100'000) return {};
   for (const Order& order : topological_orders(model)) {
@@ -694,7 +704,7 @@ inline Order find_undominated(std::span<const std::int64_t> a, const OrderModel&
 }
 
 /// Returns the lattice whose paths have the internal profiles (Definition 5.2) of all orders of the graph. The graph
-/// must have one source and one sink, which are different nodes.
+/// must have one source and one sink, which must be different nodes.
 inline CutLattice internal_lattice(const Graph& graph) {
   const NodeSet all = first(graph.node_count());
   const auto [source, sink] = terminals(graph, all).value();

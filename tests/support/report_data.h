@@ -6,7 +6,8 @@
 
 namespace cairn::tests {
 
-/// Returns the JSON object in a report's page. As in a browser, it ends at the next end tag of a script.
+/// Returns the JSON object in the page of a report. The object ends at the next end tag of a script, as it does in a
+/// browser.
 inline nlohmann::json data_of_page(const std::string& page) {
   const std::string begin = "<script type=\"application/json\" id=\"data\">", end = "</script>";
   const std::size_t from = page.find(begin), to = page.find(end, from);

@@ -8,8 +8,8 @@
 
 namespace cairn::tests {
 
-/// Calls body(random, graph, schedule) once per seed, with a random graph of any kind and a random schedule of it. A
-/// failing check shows both.
+/// Calls body(random, graph, schedule) once for each seed, with a random graph of any kind and a random schedule of it.
+/// If a check fails, Catch shows the graph and the schedule.
 template <class Body>
 void for_each_schedule(std::uint64_t seeds, const Body& body) {
   for_each_seed(seeds, [&](Random& random) {

@@ -9,8 +9,8 @@
 
 namespace cairn::tests {
 
-/// Calls body(random), or body(random, seed), for each seed from 0 to seeds - 1. A failing check shows the seed. The
-/// environment variable CAIRN_SEEDS=FIRST:COUNT selects other seeds.
+/// Calls body(random) or body(random, seed) for each seed from 0 to seeds - 1. If a check fails, Catch shows the seed.
+/// The environment variable CAIRN_SEEDS=FIRST:COUNT selects other seeds instead.
 template <class Body>
 void for_each_seed(std::uint64_t seeds, const Body& body) {
   std::uint64_t first = 0;

@@ -12,7 +12,7 @@
 #include "cairn/core/node_sum.h"
 #include "cairn/solvers/order/internal/step_graph.h"
 
-/// Graphs, orders and profiles as text, for messages.
+/// These functions return graphs, orders and profiles as text for messages.
 namespace cairn::tests {
 
 inline std::string show(std::span<const std::int64_t> values) { return fmt::format("({})", fmt::join(values, " ")); }
@@ -23,7 +23,7 @@ inline std::string show(std::span<const core::Segment> segments) {
   return text;
 }
 
-/// A graph, one node per line.
+/// Returns a graph as text, with one line for each node.
 inline std::string show(const core::Graph& graph) {
   std::string text = "\n";
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {

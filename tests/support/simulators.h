@@ -13,7 +13,7 @@ inline sim::Outcomes evaluated(sim::Simulator& simulator, const sim::ScheduleBat
   return outcomes;
 }
 
-/// The simulator of a GPU on any Machine. `Id` is the integer type of its node numbers.
+/// The simulator for GPUs, on any Machine. `Id` is the integer type in which it stores the numbers of nodes.
 template <class Machine, class Id>
 class OnMachine : public sim::device::MachineSimulator<Machine, Id> {
  public:

@@ -11,7 +11,7 @@
 
 namespace cairn::tests {
 
-/// The elements of a tensor that is stored as f32 or bf16.
+/// Returns the elements of a tensor that is stored as f32 or bf16.
 inline std::vector<double> stored_values(std::span<const std::byte> bytes, core::ElementType type) {
   const auto width = static_cast<std::size_t>(core::element_bytes(type));
   std::vector<double> values(bytes.size() / width);
@@ -29,7 +29,7 @@ inline std::vector<double> stored_values(std::span<const std::byte> bytes, core:
   return values;
 }
 
-/// ||x - y|| / ||y||, or ||x|| where y is zero. Both are of the same length.
+/// Returns ||x - y|| / ||y||, or ||x|| if y is zero. x and y must have the same length.
 inline double relative_error(const std::vector<double>& x, const std::vector<double>& y) {
   double difference = 0, norm = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {

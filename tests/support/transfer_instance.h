@@ -11,17 +11,18 @@
 #include "cairn/tests/reference/transfer_search.h"
 #include "cairn/tests/support/random_graph.h"
 
-/// Small random problems with a link, which brute force can solve.
+/// This file makes small random problems with a link. They are so small that brute force can solve them.
 namespace cairn::tests {
 
-/// A graph, a link whose copies take about as long as the nodes, and limits.
+/// A graph, limits on memory, and a link over which a copy takes about as long as a node.
 struct TransferInstance {
   core::Graph graph;
   core::Link link;
   core::reference::TransferLimits limits;
 };
 
-/// Returns nothing if memory is not scarce in the graph, or the graph has too many values.
+/// Returns a random instance of at most `nodes` nodes. Returns nothing if memory is not scarce in it, or if it has more
+/// than `values` values.
 inline std::optional<TransferInstance> random_transfer_instance(Random& random, core::NodeId nodes,
                                                                 core::ValueId values) {
   core::Graph graph = tests::random_graph(random, tests::any_graph(random, {.max_nodes = nodes}));

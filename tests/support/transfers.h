@@ -9,18 +9,18 @@
 #include "cairn/core/schedule.h"
 #include "cairn/tests/support/random_graph.h"
 
-/// Random transfers for tests of what executes schedules.
+/// This file makes random transfers for tests of code that executes schedules.
 namespace cairn::tests {
 
-/// One occurrence of a value in a schedule without transfers, and the steps that read it, ascending. A kept value's
-/// last occurrence is also read at the end, by step T of T steps.
+/// One occurrence of a value in a schedule without transfers, and the steps that read it, in ascending order. The last
+/// occurrence of a kept value also has the read T, which stands for the end of the T steps.
 struct Occurrence {
   core::ValueId value = core::kNoValue;
   std::int64_t made = 0;
   std::vector<std::int64_t> reads;
 };
 
-/// Returns the occurrences of all values that may be evicted, and that are read later.
+/// Returns the occurrences of all values that may be evicted, if some later step reads them.
 inline std::vector<Occurrence> evictable(const core::Graph& graph, const core::Schedule& schedule) {
   std::vector<Occurrence> all;
   std::vector<std::size_t> latest(static_cast<std::size_t>(graph.value_count()));
@@ -49,12 +49,13 @@ inline std::vector<Occurrence> evictable(const core::Graph& graph, const core::S
   return all;
 }
 
-/// Adds an evict and one or several fetches to about `percent` of the occurrences in a valid schedule without
-/// transfers. The copies start and finish at random steps that the occurrence's reads allow. The result is valid.
+/// Adds an evict and one or several fetches to about `percent` percent of the occurrences in a valid schedule without
+/// transfers. The copies start and finish at random steps, within the limits that the occurrence's reads set. The
+/// result is valid.
 inline core::Schedule with_transfers(Random& random, const core::Graph& graph, core::Schedule schedule, int percent) {
   for (const Occurrence& one : evictable(graph, schedule)) {
     if (!random.chance(percent)) continue;
-    // The occurrence is evicted behind its first `before` reads. The fetch k makes what the reads from there on read.
+    // The occurrence is evicted after its first `before` reads. Later reads read what the fetches make.
     const auto before = static_cast<std::size_t>(random.below(std::ssize(one.reads)));
     const std::int64_t used = before == 0 ? one.made : one.reads[before - 1];
     std::int64_t next = one.reads[before];
@@ -62,9 +63,9 @@ inline core::Schedule with_transfers(Random& random, const core::Graph& graph, c
     evict.finish = random.between(used + 1, next);
     evict.start = random.between(one.made, evict.finish - 1);
     const auto index = static_cast<std::int32_t>(schedule.transfers.evicts.size());
-    std::int64_t earliest = evict.finish;  // of the next fetch's finish
+    std::int64_t earliest = evict.finish;  // earliest possible `finish` of the next fetch
     for (std::size_t k = before; k < one.reads.size(); ++k) {
-      if (k > before && !random.chance(30)) continue;  // the fetch before also serves this read
+      if (k > before && !random.chance(30)) continue;  // the previous fetch also serves this read
       next = one.reads[k];
       if (k > before) earliest = one.reads[k - 1] + 1;
       core::Fetch fetch{.evict = index};
@@ -77,8 +78,8 @@ inline core::Schedule with_transfers(Random& random, const core::Graph& graph, c
   return schedule;
 }
 
-/// Returns the chain of nodes 0, 1, 2, 3, 4, 5, of which 4 and 5 also read node 0, and 5 is kept. The first four nodes
-/// have the most bytes. So while node 0 is on the host, others take its bytes.
+/// Returns the chain of nodes 0, 1, 2, 3, 4, 5. Nodes 4 and 5 also read node 0, and node 5 is kept. The first four
+/// nodes have the most bytes. So while node 0 is on the host, other nodes use its bytes on the device.
 inline core::Graph relay() {
   constexpr std::int64_t kBytes = 4096;
   core::Node last = make_node("5", 64, {4, 0});
@@ -86,12 +87,12 @@ inline core::Graph relay() {
   return build_graph({make_node("0", kBytes), make_node("1", kBytes, {0}), make_node("2", kBytes, {1}),
                       make_node("3", kBytes, {2}), make_node("4", 64, {3, 0}), last});
 }
-/// Returns the schedule of relay() in which node 0 leaves and comes back.
+/// Returns the schedule of relay() in which node 0 is evicted to the host and fetched again.
 inline core::Schedule relay_schedule(const core::Evict& evict, std::vector<core::Fetch> fetches) {
   return {{0, 1, 2, 3, 4, 5}, {{evict}, std::move(fetches)}};
 }
 inline core::Schedule relay_once() { return relay_schedule({0, 0, 1, 2}, {{0, 3, 4}}); }
-/// The fetch may begin before the evict is over.
+/// In this schedule, the fetch may start before the evict is complete.
 inline core::Schedule relay_touching() { return relay_schedule({0, 0, 0, 3}, {{0, 2, 4}}); }
 inline core::Schedule relay_twice() { return relay_schedule({0, 0, 1, 2}, {{0, 2, 4}, {0, 4, 5}}); }
 

@@ -1,4 +1,4 @@
-// Sets properties of the fake device of the command cairn_fake_cuda from variables of the environment, which tests set.
+// Sets properties of the fake device of the program cairn_fake_cuda, from environment variables that the tests set.
 #include <cstdint>
 #include <cstdlib>
 
@@ -18,7 +18,7 @@ const bool kPrepared = [] {
   fake::set_driver_version(static_cast<int>(number("FAKE_CUDA_DRIVER", CUDART_VERSION)));
   fake::set_cudnn(number("FAKE_CUDA_CUDNN", 0) != 0);
   if (const std::int64_t nth = number("FAKE_CUDA_FAILING_KERNEL", 0); nth > 0) fake::fail_kernel(nth);
-  // Makes the first call of the function FAKE_CUDA_FAILING_CALL fail with FAKE_CUDA_ERROR.
+  // Makes the first call of the CUDA function named by FAKE_CUDA_FAILING_CALL fail with the error code FAKE_CUDA_ERROR.
   if (const char* function = std::getenv("FAKE_CUDA_FAILING_CALL")) {
     fake::fail_call(function, 1, static_cast<cudaError_t>(number("FAKE_CUDA_ERROR", cudaErrorUnknown)));
   }

@@ -1,4 +1,5 @@
-"""Tests of cairn.Executor with arrays in memory of a GPU, on the fake CUDA runtime, whose device memory the host can read.
+"""Tests cairn.Executor with arrays in memory of a GPU. They run on the fake CUDA runtime, whose device memory the host
+can read.
 """
 
 import ctypes
@@ -24,7 +25,7 @@ def executor(graph, *arguments, **options):
 
 
 class Memory:
-    """An allocation of the fake device, which `host` shows as an array of numpy."""
+    """An allocation of the fake device. `host` is a numpy array of the same memory."""
 
     def __init__(self, shape, dtype=np.float32):
         count = int(np.prod(shape)) * np.dtype(dtype).itemsize
@@ -39,7 +40,7 @@ class Memory:
 
 
 class Interface:
-    """An array of a library that has the CUDA array interface only."""
+    """An array of a library that supports only the CUDA array interface."""
 
     def __init__(self, host, stream=None, fixed=False, strides=None):
         self.host = host
@@ -48,7 +49,7 @@ class Interface:
 
 
 class _Tensor(ctypes.Structure):
-    """DLTensor and DLManagedTensor of dlpack.h."""
+    """The structs DLTensor and DLManagedTensor of dlpack.h in one."""
 
     _fields_ = [("data", ctypes.c_void_p), ("kind", ctypes.c_int32), ("number", ctypes.c_int32),
                 ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
@@ -63,7 +64,7 @@ _new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 
 
 class Dlpack:
-    """An array of a library that has DLPack."""
+    """An array of a library that supports DLPack."""
 
     def __init__(self, host, code=None, bits=None):
         self.host, self.streams = host, []
@@ -76,7 +77,7 @@ class Dlpack:
     def __dlpack_device__(self):
         return 2, 0
 
-    def __dlpack__(self, stream=None):  # without max_version, as libraries had it before version 1.0
+    def __dlpack__(self, stream=None):  # without the parameter max_version, as before version 1.0 of DLPack
         self.streams.append(stream)
         return _new_capsule(ctypes.addressof(self.tensor), b"dltensor", None)
 
@@ -129,7 +130,7 @@ class Arrays(unittest.TestCase):
         memory.fill_later(0, stream)
         made.set("inputs", Interface(memory.host, stream=stream))
         self.assertFalse(made.get("inputs").any())
-        memory.fill_later(0xFF, stream)  # NaN
+        memory.fill_later(0xFF, stream)  # fills the memory with NaN
         made.get("inputs", out=Interface(memory.host, stream=stream))
         self.assertFalse(memory.host.any())
 
@@ -145,7 +146,7 @@ class Arrays(unittest.TestCase):
             made = executor(graph, stream=stream)
             memory.host[:] = 1
             memory.fill_later(0, Stream.cuda_stream)
-            made.set("inputs", Interface(memory.host))  # on the same stream, so that it needs to name no other
+            made.set("inputs", Interface(memory.host))  # is on the executor's stream, so it need not name a stream
             made.step()
             np.testing.assert_array_equal(made.output("loss"), expected.output("loss"))
         for stream, words in ((1, "legacy default stream"), (2, "per-thread default stream")):

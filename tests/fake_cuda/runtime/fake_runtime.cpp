@@ -42,10 +42,10 @@ struct Runtime {
   std::set<cudaGraph_t> graphs;
   std::set<cudaGraphExec_t> execs;
   std::map<std::string, std::int64_t> calls;
-  std::vector<std::int64_t> fills;  ///< bytes of each call of cudaMemsetAsync since the last take_fills()
+  std::vector<std::int64_t> fills;  ///< bytes of each call of cudaMemsetAsync since the last call of take_fills()
   std::map<std::string, Failure> failing_calls;
   Failure failing_kernel;
-  std::int64_t dropped_wait = 0;  ///< calls of cudaStreamWaitEvent up to the one without effect; 0: none
+  std::int64_t dropped_wait = 0;  ///< number of calls of cudaStreamWaitEvent until the call that has no effect, or 0
   Action before_kernel;
   std::string faults;
   cudaError_t last = cudaSuccess, sticky = cudaSuccess;
@@ -58,7 +58,7 @@ struct Runtime {
     return error;
   }
 
-  /// Counts a call. Returns the error with which the call must fail at once, or cudaSuccess.
+  /// Counts a call of `function`. Returns the error with which the call must fail at once, or cudaSuccess.
   cudaError_t enter(const std::string& function, bool in_capture = true) {
     ++calls[function];
     if (!in_capture && streams.capturing()) {
@@ -111,13 +111,13 @@ struct Runtime {
     }
   }
 
-  /// Returns whether the range begins in an allocation of device memory. If it does not end in the same allocation,
-  /// records a fault.
+  /// Returns whether the range of `bytes` from `address` begins in an allocation of device memory. Records a fault if
+  /// the range does not end in the same allocation.
   bool on_device(const void* address, std::size_t bytes, const char* what) {
     return inside(
         allocations, [](const Allocation& allocation) { return allocation.bytes; }, address, bytes, what);
   }
-  /// As on_device(), for page-locked host memory.
+  /// Works like on_device(), but for page-locked host memory.
   bool is_pinned(const void* address, std::size_t bytes, const char* what) {
     return inside(
         pinned, [](std::int64_t size) { return size; }, address, bytes, what);
@@ -144,7 +144,7 @@ std::unique_ptr<Runtime>& instance() {
 }
 Runtime& runtime() { return *instance(); }
 
-// reset() keeps these variables. The watch can be set before constructors of other static objects have run.
+// reset() does not change these variables. Constructors of static objects may set the watch before main().
 MemoryWatch* watch = nullptr;
 std::vector<int> worthless_fills;
 std::map<std::pair<const void*, int>, std::int64_t>& shared_of_kernels() {
@@ -159,7 +159,7 @@ cudaError_t create(std::set<Handle>& alive, Handle* out, Handle created) {
   return cudaSuccess;
 }
 
-/// Destroys the object even if the call must return an error.
+/// Removes the object from the list of objects that are alive, even if the call must return an error.
 template <class Handle>
 cudaError_t destroy(const char* function, std::set<Handle>& alive, Handle handle) {
   const cudaError_t status = runtime().enter(function);
@@ -175,14 +175,16 @@ cudaError_t destroy(const char* function, std::set<Handle>& alive, Handle handle
 cudaError_t record(cudaEvent_t event, cudaStream_t stream, bool external) {
   EventState& state = *event->state;
   runtime().require_current(event->device, "a record");
-  if (stream == cudaStreamLegacy) return cudaSuccess;  // the default stream never has work, so the event is complete
+  if (stream == cudaStreamLegacy)
+    // The default stream never has work, so its events are complete at once.
+    return cudaSuccess;
   const bool captured = runtime().is_alive(stream) && stream->capture != nullptr;
   if (captured && !external && !state.timed) {
     state.capture = stream->capture;
     state.after = stream->last;
     return cudaSuccess;
   }
-  // Within a capture, an ordinary record only creates a dependency. Only an external record takes the time.
+  // Within a capture, an ordinary record only creates a dependency. An external record is a node that records a time.
   if (captured != external)
     runtime().fault(external ? "an external record outside a capture" : "an ordinary record in one");
   return runtime().enqueue(stream, {.event = event->state});
@@ -268,7 +270,7 @@ std::map<const void*, std::int64_t> allowed_shared() {
 }
 
 int& shared_of_block() {
-  static int bytes = 100 * 1024;  // minus the 4 KiB that cuda/ leaves free, this is the limit of tests::FiberMachine
+  static int bytes = 100 * 1024;  // the limit of tests::FiberMachine, plus the 4 KiB that cuda/ leaves free
   return bytes;
 }
 
@@ -291,11 +293,11 @@ using namespace cairn::tests::fake;
 
 namespace {
 
-constexpr int kGarbage = 0xCB;  // fills memory that was allocated and not yet written
+constexpr int kGarbage = 0xCB;  // byte that fills memory which was allocated, but not yet written
 
 }  // namespace
 
-// Names and parameters are those of cuda_runtime_api.h.
+// The names of functions and of their parameters are those of cuda_runtime_api.h.
 
 cudaError_t cudaMalloc(void** devPtr, std::size_t size) {
   constexpr std::size_t kAlignment = 256;
@@ -386,7 +388,7 @@ cudaError_t cudaFuncSetAttribute(const void* func, cudaFuncAttribute attr, int v
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* ptr) {
   *attributes = {};
   if (const cudaError_t status = runtime().enter("cudaPointerGetAttributes")) return status;
-  if (!runtime().on_device(ptr, 1, "a pointer")) return cudaSuccess;  // cudaMemoryTypeUnregistered
+  if (!runtime().on_device(ptr, 1, "a pointer")) return cudaSuccess;  // leaves the type as cudaMemoryTypeUnregistered
   attributes->type = cudaMemoryTypeDevice;
   attributes->device = std::prev(runtime().allocations.upper_bound(static_cast<const std::byte*>(ptr)))->second.device;
   return cudaSuccess;
@@ -456,7 +458,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
     runtime().fault("cudaStreamSynchronize of a stream that is captured");
     return runtime().remember(cudaErrorStreamCaptureUnsupported);
   }
-  runtime().streams.finish(stream);  // even if the call must fail, because a real failure leaves no work either
+  // Runs the pending work even if the call must fail, because a real failure leaves no work either.
+  runtime().streams.finish(stream);
   return status != cudaSuccess ? status : runtime().remember(runtime().sticky);
 }
 
@@ -510,7 +513,8 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   if (const cudaError_t status = runtime().enter("cudaEventQuery", false)) return status;
   const EventState& state = *event->state;
   if (state.done >= state.enqueued) return cudaSuccess;
-  runtime().streams.finish(state, state.done + 1);  // otherwise, a loop of queries would not end
+  // Lets one record happen, because otherwise a loop of queries would never end.
+  runtime().streams.finish(state, state.done + 1);
   return cudaErrorNotReady;
 }
 

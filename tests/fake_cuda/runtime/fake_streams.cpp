@@ -8,20 +8,22 @@
 namespace cairn::tests::fake {
 namespace {
 
-/// Returns the order that the variable FAKE_CUDA_ORDER of the environment names: late, early or random.
+/// Returns the order that the environment variable FAKE_CUDA_ORDER names: late, early or random.
 Order order_of_environment() {
   const char* const text = std::getenv("FAKE_CUDA_ORDER");
   const std::string_view name = text == nullptr ? "" : text;
   return name == "early" ? Order::early : name == "random" ? Order::random : Order::late;
 }
 
-/// Returns, for each node, whether it is one of the nodes `last` or must run before one of them.
+/// Returns, for each node, whether it is in `last` or must run before a node in `last`.
 std::vector<bool> up_to(const std::vector<Node>& nodes, const std::vector<std::size_t>& last) {
   std::vector<bool> found(nodes.size());
   for (const std::size_t node : last) found[node] = true;
   for (std::size_t i = nodes.size(); i-- > 0;) {
     if (!found[i]) continue;
-    for (const std::size_t before : nodes[i].after) found[before] = true;  // nodes follow only lower indices
+    for (const std::size_t before : nodes[i].after)
+      // A node must run only after nodes with lower indices, so a single pass is enough.
+      found[before] = true;
   }
   return found;
 }
@@ -92,7 +94,7 @@ void Streams::go_on() {
     }
     return;
   }
-  constexpr std::uint64_t kMost = 4;  // fewer than this many pieces of work run between two calls of the host
+  constexpr std::uint64_t kMost = 4;  // at each call of the host, fewer than this many pieces of work run
   std::mt19937_64& random = scheduling().random;
   for (std::uint64_t left = random() % kMost; left > 0 && !alive.empty(); --left)
     step(*std::next(alive.begin(), static_cast<std::ptrdiff_t>(random() % alive.size())));
@@ -105,7 +107,7 @@ bool Streams::capturing() const {
 std::string Streams::wait(cudaStream_t stream, const std::shared_ptr<EventState>& event) {
   const std::shared_ptr<Capture> capture = event->capture.lock();
   if (capture == nullptr && stream->capture == nullptr) {
-    // A wait for an event that was never recorded ends at once.
+    // A wait for an event that was never recorded has no effect, as in CUDA.
     if (event->enqueued > event->done) push(stream, {.event = event, .records = event->enqueued});
     return {};
   }
@@ -138,7 +140,7 @@ std::string Streams::end_capture(cudaStream_t stream, std::vector<Node>& nodes) 
 
 void Streams::launch(const std::vector<Node>& nodes, cudaStream_t stream) {
   std::vector<std::size_t> missing(nodes.size());
-  std::vector<std::size_t> ready;  // indices of nodes that may be enqueued, in ascending order
+  std::vector<std::size_t> ready;  // indices of the nodes that may be enqueued now, in ascending order
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     missing[i] = nodes[i].after.size();
     if (missing[i] == 0) ready.push_back(i);

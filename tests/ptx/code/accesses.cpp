@@ -12,11 +12,11 @@
 #include "cairn/tests/ptx/code/integers.h"
 #include "cairn/tests/ptx/code/lanes.h"
 
-// Accesses to memory: ld, st, atom, red, membar and fence. Every access is checked for faults.
+// This file implements accesses to memory: ld, st, atom, red, membar and fence. Every access is checked for faults.
 namespace cairn::tests::ptx {
 namespace {
 
-/// The position of an address: a space, a region in this space, and the offset in the region.
+/// The place to which an address points: a space, a region of memory in this space, and the offset in the region.
 struct Spot {
   U64 address = 0;
   Space space = Space::global;
@@ -24,7 +24,7 @@ struct Spot {
   U64 offset = 0;
 };
 
-/// Number of bytes that a lane accesses.
+/// Returns the number of bytes that one lane accesses.
 U64 bytes_of(const Instruction& i) { return U64{i.bytes} * i.count; }
 
 Space space_of(U64 generic) {
@@ -87,7 +87,8 @@ std::span<const U64> distinct(std::array<U64, kSize>& numbers, std::size_t count
   return {numbers.begin(), std::unique(numbers.begin(), numbers.begin() + count)};
 }
 
-/// Calls body(unit) for each unit of `size` bytes in which `bytes` bytes from an address are.
+/// Divides memory into units of `size` bytes. Calls body(unit) for each unit that contains some of the `bytes` bytes
+/// from `address` on.
 template <class Body>
 void each_unit(U64 address, U64 bytes, U64 size, const Body& body) {
   for (U64 unit = address / size; unit <= (address + bytes - 1) / size; ++unit) body(unit);
@@ -110,8 +111,9 @@ void count_global(Grid& grid, const Instruction& i, Mask lanes, const Addresses&
   }
 }
 
-/// Counts passes over the banks. For accesses of 8 bytes, each half of the warp is handled separately; for 16 bytes,
-/// each quarter. Lanes that access the same word do not conflict.
+/// Counts how often the hardware must pass over the banks of shared memory for a request. For accesses of 8 bytes, each
+/// half of the warp is handled separately, and for 16 bytes, each quarter. Lanes that access the same word do not
+/// conflict.
 void count_shared(Grid& grid, const Instruction& i, Mask lanes, const Addresses& addresses) {
   const U64 bytes = bytes_of(i);
   const int parts = bytes > 8 ? 4 : bytes > 4 ? 2 : 1;
@@ -140,7 +142,7 @@ void count_local(Grid& grid, const Instruction& i, Mask lanes, const Addresses& 
   grid.counts.local_sectors += distinct(sectors, count).size();
 }
 
-/// Adds a request of a warp to the grid's Counts.
+/// Adds a request, i.e. a memory access of one warp, to the grid's Counts.
 void count_request(Grid& grid, const Instruction& i, Mask lanes, const Addresses& addresses, Space space) {
   if (space == Space::global) ++grid.counts.global_requests;
   if (space == Space::shared) ++grid.counts.shared_requests;
@@ -151,14 +153,15 @@ void count_request(Grid& grid, const Instruction& i, Mask lanes, const Addresses
   if (space == Space::local) count_local(grid, i, lanes, addresses);
 }
 
-/// Returns a number that identifies an address within the grid.
+/// Returns a number that identifies the memory cell `spot` within the grid.
 U64 key_of(const Warp& warp, const Spot& spot) {
   constexpr int kBlockShift = 24;  // shared memory is smaller than 2^24 bytes
   return spot.space == Space::global ? spot.address
                                      : kSharedWindow | U64{warp.block().number()} << kBlockShift | spot.offset;
 }
 
-/// Lets a lane acquire what others have published at the address: now, or at its next fence if the load is no acquire.
+/// If the load is an acquire, orders this lane after what other threads have published at the address. If not, notes
+/// that the lane's next fence does so.
 void acquire(Warp& warp, const Instruction& i, const Spot& spot, int lane) {
   if (spot.space == Space::local) return;
   const U64 key = key_of(warp, spot);
@@ -169,7 +172,8 @@ void acquire(Warp& warp, const Instruction& i, const Spot& spot, int lane) {
   }
 }
 
-/// Publishes at the address what the lane did before its latest fence. An instruction that releases is a fence itself.
+/// Publishes at the address what the lane did before its latest fence. If the instruction is a release, it also acts as
+/// a fence first.
 void release(Warp& warp, const Instruction& i, const Spot& spot, int lane) {
   if (spot.space == Space::local) return;
   if (i.releases) warp.fence(Mask{1} << lane, i.whole_device);
@@ -187,13 +191,14 @@ void take_elements(Warp& warp, const Instruction& i, int lane, const std::byte* 
     if (!to.given()) continue;
     U64 value = 0;
     std::memcpy(&value, from, i.bytes);
-    const int above = 64 - 8 * i.bytes;  // number of bits above the element
+    const int above = 64 - 8 * i.bytes;  // number of bits in 64 bits above the element
     if (i.is_signed) value = static_cast<U64>(static_cast<std::int64_t>(value << above) >> above);
     warp.set_value(to, lane, value);
   }
 }
 
-/// Calls body(lane, spot) for each lane of a request, and counts the request. Returns the lanes' addresses.
+/// Calls body(lane, spot) for each lane of a request, where `spot` is the place that the lane accesses. Counts the
+/// request. Returns the addresses of all lanes.
 template <class Body>
 Addresses access(Warp& warp, const Instruction& i, Mask lanes, const Body& body) {
   Addresses addresses{};
@@ -218,7 +223,8 @@ void load(Warp& warp, const Instruction& i, Mask lanes) {
   });
 }
 
-/// Loads from the kernel's parameters. They are never written and always initialised, so only bounds are checked.
+/// Loads from the kernel's parameters. Kernels never write them and they are always initialised, so only bounds are
+/// checked.
 void load_param(Warp& warp, const Instruction& i, Mask lanes) {
   const std::vector<std::byte>& params = warp.block().grid().launch.params;
   each_lane(lanes, [&](int l) {
@@ -309,7 +315,7 @@ Space space_named(const Statement& s) {
   return s.has("param") ? Space::param : Space::generic;
 }
 
-/// Decodes the modifiers that every access can have.
+/// Decodes the modifiers that every kind of access can have, such as space and type.
 void decode_modifiers(const Statement& s, Instruction& into) {
   into.space = space_named(s);
   into.bytes = static_cast<std::uint8_t>(bits_of(type_of(s)) / 8);
@@ -326,7 +332,7 @@ bool decode_access(const Statement& s, Decoder& decoder, Instruction& into, bool
   into.strong = s.has("volatile") || s.has("relaxed") || s.has("acquire") || s.has("release");
   const Operand &address = s.operands[loads ? 1 : 0], &values = s.operands[loads ? 0 : 1];
   decoder.address(address, into);
-  // A register can be wider than the element that is loaded or stored.
+  // A register can be wider than the element that is loaded or stored, so any width is accepted.
   const auto value = [&](const Operand& one) { return decoder.place_of_any_width(one, bits); };
   if (into.count == 1) {
     into.elements[0] = value(values);

@@ -9,18 +9,19 @@
 #include "cairn/tests/ptx/code/lanes.h"
 #include "cairn/tests/ptx/code/reals.h"
 
-// Arithmetic: add, addc, sub, mul, mad, fma, div, rem, min, max, abs, neg, copysign, and approximations such as sin.
+// This file implements arithmetic: add, addc, sub, mul, mad, fma, div, rem, min, max, abs, neg, copysign, and
+// approximations such as sin.
 namespace cairn::tests::ptx {
 namespace {
 
-/// The integer type with the sign of T and twice its bits.
+/// The integer type that is as signed as T and twice as wide.
 template <class T>
 using Wide =
     std::conditional_t<sizeof(T) == 2, std::conditional_t<std::is_signed_v<T>, S32, U32>,
                        std::conditional_t<sizeof(T) == 4, std::conditional_t<std::is_signed_v<T>, S64, U64>,
                                           std::conditional_t<std::is_signed_v<T>, __int128, unsigned __int128>>>;
 
-/// Returns a product with twice the bits of T. Its lower half is the result of a conversion to T.
+/// Returns the full product, which is twice as wide as T. Converting it to T gives the lower half.
 struct Product {
   template <class T>
   Wide<T> operator()(T a, T b) const {
@@ -56,12 +57,13 @@ struct Rem {
     return static_cast<T>(a % b);
   }
 };
-// min and max return the other operand if one is NaN. std::fmin and std::fmax return NaN for a signalling NaN.
+// If one operand is NaN, min and max return the other operand. std::fmin and std::fmax do not, if the NaN is
+// signalling.
 struct Min {
   template <class T>
   T operator()(T a, T b) const {
     if constexpr (std::is_floating_point_v<T>)
-      return std::isnan(a) || b < a || (a == b && std::signbit(b)) ? b : a;  // -0 < 0
+      return std::isnan(a) || b < a || (a == b && std::signbit(b)) ? b : a;  // -0 counts as less than 0
     return a < b ? a : b;
   }
 };
@@ -86,7 +88,7 @@ struct Abs {
     return a < 0 ? Neg{}(a) : a;
   }
 };
-/// Applies F to the lower and to the upper 16 bits separately.
+/// Applies F to the lower 16 bits and to the upper 16 bits of its operands separately.
 template <class F>
 struct Halves {
   U32 operator()(U32 a, U32 b) const {
@@ -96,8 +98,8 @@ struct Halves {
   }
 };
 
-// Operations on real numbers. Where PTX permits an approximation, the result here is the exact value, rounded. The
-// result of a GPU can differ in the last bits.
+// The following operations work on real numbers. Where PTX permits an approximation, the result here is the exact
+// value, rounded. The result of a GPU can differ in the last bits.
 struct Fma {
   auto operator()(auto a, auto b, auto c) const { return std::fma(a, b, c); }
 };
@@ -117,7 +119,7 @@ double sine(double a) { return std::sin(a); }
 double cosine(double a) { return std::cos(a); }
 double hyperbolic(double a) { return std::tanh(a); }
 
-/// Applies F. Replaces subnormal operands and results by zero, as .ftz requires.
+/// Applies F with the modifier .ftz: subnormal operands and results are replaced by zero.
 template <class F>
 struct Flushed {
   template <class T>
@@ -139,7 +141,7 @@ template <class F>
 Instruction::Run of_signed(std::string_view type) {
   return choose(type, {{"s16", &unary<F, S16, S16>}, {"s32", &unary<F, S32, S32>}, {"s64", &unary<F, S64, S64>}});
 }
-/// Returns the code of an operation that is the same for signed and unsigned numbers.
+/// Returns the code of an operation that is the same for signed and unsigned integers.
 template <class F>
 Instruction::Run of_bits(std::string_view type) {
   return choose(type, {{"s16", &binary<F, U16, U16, U16>},
@@ -189,7 +191,7 @@ Instruction::Run multiply(const Statement& s) {
   return s.has("hi") ? of_whole_numbers<UpperHalf>(type) : of_bits<Product>(type);
 }
 
-/// Adds two numbers. If kIn is set, also adds the lane's carry bit. If kOut is set, stores the carry of the sum.
+/// Adds two numbers. If kIn is set, it also adds the lane's carry bit. If kOut is set, it stores the carry of the sum.
 template <class T, bool kIn, bool kOut>
 void add_with_carry(Warp& warp, const Instruction& i, Mask lanes) {
   auto* const d = warp.slots<Bits<T>>(i.d);

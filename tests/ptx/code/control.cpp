@@ -6,14 +6,16 @@
 #include "cairn/tests/ptx/code/integers.h"
 #include "cairn/tests/ptx/code/lanes.h"
 
-// Control flow, barriers and exchanges between lanes: bra, ret, exit, trap, bar, shfl, vote, activemask and nanosleep.
+// This file implements control flow, barriers and exchanges between lanes: bra, ret, exit, trap, bar, shfl, vote,
+// activemask and nanosleep.
 namespace cairn::tests::ptx {
 namespace {
 
 enum class Exchange : std::uint8_t { up, down, butterfly, index };
 
-/// Reads a register of another lane. The instruction divides the warp into segments. If the other lane is in another
-/// segment, reads the lane's own register instead. Throws a Fault if the other lane takes no part in the instruction.
+/// Lets each lane read a register of another lane, its source. The instruction divides the warp into segments. If the
+/// source is in another segment, the lane reads its own register instead. Throws a Fault if the source takes no part in
+/// the instruction.
 void shuffle(Warp& warp, const Instruction& i, Mask lanes) {
   auto* const d = warp.slots<U32>(i.d);
   const auto* const a = warp.slots<U32>(i.a);
@@ -120,7 +122,7 @@ bool decode_vote(const Statement& s, Decoder& decoder, Instruction& into) {
 }
 
 bool decode_barrier(const Statement& s, Decoder& decoder, Instruction& into) {
-  if (s.has("warp")) {  // bar.warp.sync mask
+  if (s.has("warp")) {  // the instruction bar.warp.sync, with a mask
     into.run = &wait_for_warp;
     into.flow = Instruction::Flow::collective;
     into.kind = Class::barrier;

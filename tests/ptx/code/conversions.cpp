@@ -8,7 +8,7 @@
 #include "cairn/tests/ptx/code/lanes.h"
 #include "cairn/tests/ptx/code/reals.h"
 
-// Conversions (cvt) between integers, real numbers and bf16.
+// This file implements conversions (cvt) between integers, real numbers and bf16.
 namespace cairn::tests::ptx {
 namespace {
 
@@ -31,8 +31,8 @@ T rounded(T value, Rounding rounding) {
   return value;
 }
 
-/// Converts a real number to an integer. A value out of range becomes the nearest integer in range, and NaN becomes 0.
-/// If one of the types has 64 bits, NaN becomes a number with only the highest bit set.
+/// Converts a real number to an integer. A value out of range becomes the nearest integer in range. NaN becomes 0 or,
+/// if one of the two types has 64 bits, a number of which only the highest bit is set.
 template <class R, class A>
 R to_whole(A value, Rounding rounding) {
   if (std::isnan(value))
@@ -44,8 +44,8 @@ R to_whole(A value, Rounding rounding) {
   return static_cast<R>(whole);
 }
 
-/// Converts a number to a real number with the given rounding. The cast rounds to the nearest; for any other rounding,
-/// the result is moved to the neighbouring number if necessary.
+/// Converts a number to a real number with the given rounding. The cast rounds to the nearest number. For another
+/// rounding, the function then moves the result to the neighbouring number if necessary.
 template <class R, class A>
 R to_real(A value, Rounding rounding) {
   R result = static_cast<R>(value);
@@ -58,7 +58,7 @@ R to_real(A value, Rounding rounding) {
   return result;
 }
 
-/// Runs cvt. In its Instruction, `operation` is the rounding.
+/// Runs the instruction cvt. The field `operation` of its Instruction is the rounding.
 template <class R, class A>
 void convert(Warp& warp, const Instruction& i, Mask lanes) {
   auto* const d = warp.slots<Bits<R>>(i.d);
@@ -84,7 +84,7 @@ void convert(Warp& warp, const Instruction& i, Mask lanes) {
       if (i.saturates && std::cmp_less(value, std::numeric_limits<R>::min())) result = std::numeric_limits<R>::min();
       if (i.saturates && std::cmp_greater(value, std::numeric_limits<R>::max())) result = std::numeric_limits<R>::max();
     }
-    // A signed number of less than 32 bits is extended to the register by its sign.
+    // A signed result of fewer than 32 bits is sign-extended to the 32 bits of the register.
     if constexpr (std::is_signed_v<R> && !std::is_floating_point_v<R> && sizeof(R) < 4) {
       d[l] = static_cast<std::uint32_t>(static_cast<std::int32_t>(result));
     } else {
@@ -125,7 +125,8 @@ void to_bf16_lanes(Warp& warp, const Instruction& i, Mask lanes) {
   const auto* const a = warp.slots<std::uint32_t>(i.a);
   each_lane(lanes, [&](int l) { d[l] = to_bf16(from_bits<float>(a[l])); });
 }
-/// Converts two real numbers and stores both in one register, the first operand in the upper half.
+/// Converts two real numbers to bf16 and stores both in one register: the first operand in the upper half, the second
+/// in the lower half.
 void to_bf16_pairs(Warp& warp, const Instruction& i, Mask lanes) {
   auto* const d = warp.slots<std::uint32_t>(i.d);
   const auto* const a = warp.slots<std::uint32_t>(i.a);
@@ -168,7 +169,7 @@ bool decode_conversions(const Statement& statement, Decoder& decoder, Instructio
   into.saturates = statement.has("sat");
   into.flushes = statement.has("ftz");
   into.d = decoder.place(statement.operands[0], bits_of(to));
-  // The register can be wider than the type. Its upper bits are ignored.
+  // The register may be wider than the type. Its upper bits are then ignored.
   into.a = decoder.place_of_any_width(statement.operands[1], bits_of(from));
   return true;
 }

@@ -12,7 +12,7 @@ constexpr std::size_t align(std::size_t offset, std::size_t alignment) {
   return (offset + alignment - 1) / alignment * alignment;
 }
 
-/// Names of the special registers, in the order of Special.
+/// Names of the special registers, in the order of the enumeration Special.
 constexpr std::array<std::string_view, static_cast<std::size_t>(Special::count)> kSpecials{
     "%tid.x",          "%tid.y",       "%tid.z",       "%ntid.x",      "%ntid.y",   "%ntid.z",
     "%ctaid.x",        "%ctaid.y",     "%ctaid.z",     "%nctaid.x",    "%nctaid.y", "%nctaid.z",
@@ -45,7 +45,8 @@ Decoder::Decoder(const Module& module, const Function& function, const Symbols& 
   for (const Variable& shared : module.variables) {
     if (shared.space != Space::shared || !used.contains(shared.name)) continue;
     program_.shared_bytes = align(program_.shared_bytes, shared.alignment);
-    variables_[shared.name] = program_.shared_bytes;  // lay_out() moves dynamic shared memory to the end
+    // Later, lay_out() moves dynamic shared memory behind all other shared variables.
+    variables_[shared.name] = program_.shared_bytes;
     program_.shared_bytes += shared.bytes;
   }
   lay_out();
@@ -59,7 +60,8 @@ void Decoder::lay_out() {
     variables_[param.name] = program_.param_bytes;
     program_.param_bytes += param.bytes;
   }
-  // A variable without a size stands for the launch's dynamic memory, which is behind all other variables.
+  // A variable without a size stands for the launch's dynamic shared memory, which lies behind all other variables. So
+  // the variables with a size come first.
   for (const bool sized : {true, false}) {
     for (const Variable& variable : function_.variables) {
       if ((variable.bytes > 0) != sized) continue;
@@ -109,7 +111,8 @@ Place Decoder::place(const Operand& operand, int bits) {
   const Slot slot = bits == 64 ? Slot::pair : Slot::word;
   if (operand.kind == Operand::Kind::sink) return Place::none();
   if (operand.kind == Operand::Kind::number) {
-    // Bits beyond the type's width are removed, because negative numbers have 64 bits here.
+    // Removes bits beyond the type's width. Negative numbers have them, because all numbers are stored with 64 bits
+    // here.
     return constant(bits < 64 ? operand.bits & ((std::uint64_t{1} << bits) - 1) : operand.bits, slot);
   }
   if (operand.kind != Operand::Kind::name) throw std::runtime_error("an operand of a kind that is not known here");
@@ -201,7 +204,7 @@ std::unique_ptr<Program> decode(const Module& module, const Function& function, 
     }
     decoder.program().code.push_back(instruction);
   }
-  // Appends an exit, because a label can be behind the last statement, and the last statement need not be a `ret`.
+  // Appends an exit, because the last statement need not be a `ret`, and a label may follow the last statement.
   Instruction end;
   end.flow = Instruction::Flow::exit;
   end.kind = Class::control;

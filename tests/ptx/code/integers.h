@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-/// Short names of the types that instructions have.
+/// These are short names for the integer types of PTX instructions.
 namespace cairn::tests::ptx {
 
 using U8 = std::uint8_t;

@@ -8,10 +8,10 @@
 
 #include "cairn/tests/ptx/machine/warp.h"
 
-/// Applies an operation to the lanes of a warp.
+/// These functions apply an operation to all active lanes of a warp.
 namespace cairn::tests::ptx {
 
-/// The type of a lane's value in a register, for values of type T. It has 64 bits if T has, else 32.
+/// The type in which a register stores a lane's value of type T: 64 bits if T has 64 bits, and 32 bits otherwise.
 template <class T>
 using Bits = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
 
@@ -30,8 +30,8 @@ Bits<T> to_bits(T value) {
   return std::bit_cast<Whole<T>>(value);
 }
 
-// Each of these functions applies a function object of type F to the operands of each lane. A, B and C are the types of
-// the operands, and R is that of the result.
+// Each of the following functions applies a function object of type F to the operands of each lane. A, B and C are the
+// types of the operands, and R is the type of the result.
 template <class F, class R, class A>
 void unary(Warp& warp, const Instruction& i, Mask lanes) {
   auto* const d = warp.slots<Bits<R>>(i.d);
@@ -56,7 +56,7 @@ void ternary(Warp& warp, const Instruction& i, Mask lanes) {
   });
 }
 
-/// The name of a type in PTX, and the code of an instruction for this type.
+/// A type's name in PTX, and the code that executes an instruction for this type.
 struct Choice {
   std::string_view type;
   Instruction::Run run;

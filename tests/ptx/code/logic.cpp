@@ -6,18 +6,20 @@
 #include "cairn/tests/ptx/code/integers.h"
 #include "cairn/tests/ptx/code/lanes.h"
 
-// Operations on bits: and, or, xor, not, shl, shr, clz, popc, brev, bfind, bfe, bfi, bmsk, prmt, shf and lop3.
+// This file implements operations on bits: and, or, xor, not, shl, shr, clz, popc, brev, bfind, bfe, bfi, bmsk, prmt,
+// shf and lop3.
 namespace cairn::tests::ptx {
 namespace {
 
-/// Shifts to the left. A shift by at least the width of the type gives 0.
+/// Shifts to the left. If the shift is at least the width of the type, the result is 0.
 struct ShiftLeft {
   template <class T>
   T operator()(T a, U32 by) const {
     return by >= 8 * sizeof(T) ? T{0} : static_cast<T>(static_cast<U64>(a) << by);
   }
 };
-/// Shifts to the right. A shift by at least the width of the type gives 0, or all ones for a negative number.
+/// Shifts to the right. If the shift is at least the width of the type, the result is 0, or all ones for a negative
+/// number.
 struct ShiftRight {
   template <class T>
   T operator()(T a, U32 by) const {
@@ -39,8 +41,8 @@ struct Reverse {
     return reversed;
   }
 };
-/// Returns the index of the highest bit that differs from the sign bit; for unsigned types, of the highest bit that is
-/// 1. Returns -1 if there is no such bit.
+/// Returns the index of the highest bit that differs from the sign bit. For unsigned types, returns the index of the
+/// highest bit that is 1. Returns -1 if there is no such bit.
 struct FindBit {
   template <class T>
   int operator()(T a) const {
@@ -48,8 +50,8 @@ struct FindBit {
     return static_cast<int>(8 * sizeof(T)) - 1 - std::countl_zero(bits);
   }
 };
-/// Returns the shift to the left that moves the bit that FindBit finds to the highest position. Returns -1 if there is
-/// no such bit.
+/// Returns by how much to shift to the left so that the bit found by FindBit becomes the highest bit. Returns -1 if
+/// there is no such bit.
 struct FindShift {
   template <class T>
   int operator()(T a) const {
@@ -57,7 +59,7 @@ struct FindShift {
     return place < 0 ? place : static_cast<int>(8 * sizeof(T)) - 1 - place;
   }
 };
-/// Returns a word with `width` ones from bit `from` upwards. Ones beyond the highest bit are lost.
+/// Returns a word in which `width` bits from bit `from` upwards are ones. Ones beyond the highest bit are lost.
 struct MaskOfBits {
   U32 operator()(U32 from, U32 width) const {
     if (from >= 32) return 0;
@@ -100,9 +102,9 @@ void insert_bits(Warp& warp, const Instruction& i, Mask lanes) {
     d[l] = result;
   });
 }
-/// Returns four bytes chosen from the eight bytes of `a` and `b`. Each is chosen by four bits of `choice`. The lower
-/// three bits are the index of the byte; bytes 0 to 3 are those of `a`. If the fourth bit is set, the result is the
-/// byte's sign bit, repeated eight times.
+/// Returns four bytes chosen from the eight bytes of `a` (bytes 0 to 3) and `b` (bytes 4 to 7). Four bits of `choice`
+/// select each byte: the lower three are the index of the byte. If the fourth bit is set, the result is the sign bit of
+/// this byte, repeated eight times.
 struct Permute {
   U32 operator()(U32 a, U32 b, U32 choice) const {
     const U64 bytes = U64{b} << 32 | a;
@@ -226,8 +228,8 @@ Instruction::Run three(const Statement& s) {
   return nullptr;
 }
 
-/// Returns the number of bits of operand `number`. Shift counts, positions and lengths of bit fields, and the results
-/// of clz, popc and bfind have 32 bits even if the type has 64.
+/// Returns the width of operand `number` in bits. Some operands have 32 bits even if the instruction's type has 64:
+/// shift counts, positions and lengths of bit fields, and the results of clz, popc and bfind.
 int operand_bits(const Statement& s, std::size_t number, int bits) {
   const bool counts = s.opcode == "clz" || s.opcode == "popc" || s.opcode == "bfind";
   if (number == 0) return counts ? 32 : bits;

@@ -7,14 +7,14 @@
 
 #include "cairn/tests/ptx/code/decoder.h"
 
-// The modifiers with which each opcode is implemented. Every other modifier is refused, because the decoder would
-// ignore it, and the instruction would do something else than on a GPU.
+// This file lists the modifiers with which each opcode is implemented. All other modifiers are refused: the decoder
+// would ignore them, and the instruction would not do the same as on a GPU.
 namespace cairn::tests::ptx {
 namespace {
 
-/// A form that instructions can have. `modifiers` lists what follows the opcode, in its order and separated by spaces.
-/// An entry is one or several alternatives, separated by "|". A "?" behind them says that there may be none of them. An
-/// alternative in capital letters stands for all words of a kSets of this name.
+/// A form that instructions can have. `modifiers` lists what may follow the opcode, in this order, with entries
+/// separated by spaces. An entry consists of alternatives separated by "|". A "?" at the end of an entry says that it
+/// may be absent. An alternative in capital letters stands for all words in the entry of kSets with this name.
 struct Form {
   std::string_view opcodes, modifiers;
 };
@@ -41,7 +41,7 @@ constexpr Set kSets[] = {
 };
 
 constexpr Form kForms[] = {
-    // Copies, selections and comparisons.
+    // The following forms are copies, selections and comparisons.
     {"mov", "BITS|INT|f32|f64|pred"},
     {"selp", "BITS|INT|f32|f64"},
     {"setp", "eq|ne WITH? BITS"},
@@ -49,8 +49,8 @@ constexpr Form kForms[] = {
     {"setp", "lo|ls|hi|hs WITH? u16|u32|u64"},
     {"setp", "REALS WITH? f32|f64"},
     {"cvta", "to? global|shared|local|const u64"},
-    // Arithmetic. Only rounding to the nearest is implemented, because the compiler uses no other rounding for Cairn's
-    // kernels.
+    // The following forms are arithmetic. They include only rounding to the nearest, because the compiler uses no other
+    // rounding for Cairn's kernels.
     {"add sub", "INT"},
     {"add addc", "cc? s32|u32|s64|u64"},
     {"mul mad", "lo|hi INT"},
@@ -70,7 +70,7 @@ constexpr Form kForms[] = {
     {"min max abs neg", "ftz? f32"},
     {"min max abs neg", "f64"},
     {"copysign", "f32|f64"},
-    // Operations on bits.
+    // The following forms are operations on bits.
     {"and or xor not", "BITS|pred"},
     {"shl", "BITS"},
     {"shr", "BITS|INT"},
@@ -80,7 +80,7 @@ constexpr Form kForms[] = {
     {"bmsk", "clamp b32"},
     {"prmt lop3", "b32"},
     {"shf", "l|r wrap|clamp b32"},
-    // Conversions.
+    // The following forms are conversions.
     {"cvt", "sat? NARROW NARROW"},
     {"cvt", "WHOLE ftz? sat? NARROW f32"},
     {"cvt", "WHOLE sat? NARROW f64"},
@@ -91,7 +91,8 @@ constexpr Form kForms[] = {
     {"cvt", "ftz? sat? f64 f32"},
     {"cvt", "rn bf16|bf16x2 f32"},
     {"cvt", "f32 bf16"},
-    // Accesses to memory. Hints for the caches do not change the result.
+    // The following forms are accesses to memory. Hints for the caches are accepted, because they do not change
+    // results.
     {"ld", "weak|volatile? SPACE|const|param? CACHE? nc? EVICT? FETCH? v2|v4? ANY"},
     {"ld", "relaxed|acquire SCOPE SPACE? EVICT? FETCH? v2|v4? ANY"},
     {"ldu", "global? v2|v4? ANY"},
@@ -104,7 +105,7 @@ constexpr Form kForms[] = {
     {"atom", "relaxed|acquire|release|acq_rel? SCOPE? SPACE? exch|cas b32|b64"},
     {"membar", "cta|gl|sys"},
     {"fence", "sc|acq_rel SCOPE"},
-    // Control flow, barriers and exchanges.
+    // The following forms are control flow, barriers and exchanges.
     {"bra ret", "uni?"},
     {"exit trap brkpt", ""},
     {"nanosleep", "u32"},
@@ -120,7 +121,8 @@ constexpr Form kForms[] = {
     {"vote", "ballot sync b32"},
 };
 
-/// Calls body(part) for each part of a text between separators, until it returns true. Returns whether it did.
+/// Splits `text` at separators and calls body(part) for each part until body() returns true. Returns whether it has
+/// returned true.
 template <class Body>
 bool any_part(std::string_view text, char separator, const Body& body) {
   while (!text.empty()) {
@@ -151,7 +153,7 @@ bool fits(const std::vector<std::string>& modifiers, std::string_view form) {
   return !lacks_one && next == modifiers.size();
 }
 
-/// Returns the forms of each opcode.
+/// Returns a map from each opcode to its permitted forms.
 std::multimap<std::string_view, std::string_view> forms_by_opcode() {
   std::multimap<std::string_view, std::string_view> forms;
   for (const Form& form : kForms) {

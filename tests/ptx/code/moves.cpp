@@ -7,7 +7,7 @@
 #include "cairn/tests/ptx/code/integers.h"
 #include "cairn/tests/ptx/code/lanes.h"
 
-// Copies, selections and comparisons: mov, selp, setp and cvta.
+// This file implements copies, selections and comparisons: mov, selp, setp and cvta.
 namespace cairn::tests::ptx {
 namespace {
 
@@ -22,9 +22,9 @@ void copy_predicate(Warp& warp, const Instruction& i, Mask lanes) {
   warp.set_predicate(i.d, value ^ (i.a_negated ? kAllLanes : 0), lanes);
 }
 
-/// Joins `count` parts of equal size into one value. The first part becomes the lowest bits.
+/// Joins `count` parts of equal size into one value. The first part becomes the lowest bits of the value.
 void join(Warp& warp, const Instruction& i, Mask lanes) {
-  const int bits = 8 * i.bytes / i.count;  // bits of one part
+  const int bits = 8 * i.bytes / i.count;  // number of bits of one part
   each_lane(lanes, [&](int l) {
     U64 value = 0;
     for (int k = 0; k < i.count; ++k) {
@@ -141,7 +141,7 @@ Instruction::Run comparison(std::string_view name, std::string_view type, std::i
 }
 
 bool decode_comparison(const Statement& s, Decoder& decoder, Instruction& into) {
-  // Some comparisons have other names for unsigned numbers.
+  // For unsigned numbers, PTX has other names of some comparisons, such as `lo` for less-than.
   std::string_view name = s.modifiers.front();
   if (name == "lo") name = "lt";
   if (name == "ls") name = "le";

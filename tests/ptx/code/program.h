@@ -11,8 +11,8 @@
 
 #include "cairn/tests/ptx/text/module.h"
 
-/// Functions of PTX that are ready to run. Operands are places in memory, opcodes are functions of C++, and labels are
-/// indices of instructions.
+/// These structs hold PTX functions that are ready to run. In them, operands are places in memory, opcodes are pointers
+/// to C++ functions, and labels are indices of instructions.
 namespace cairn::tests::ptx {
 
 class Warp;
@@ -21,7 +21,7 @@ inline constexpr int kLanes = 32;
 using Mask = std::uint32_t;  ///< one bit per lane
 inline constexpr Mask kAllLanes = ~Mask{0};
 
-/// Calls body(lane) for each lane of the mask. If all 32 lanes take part, the loop has no branches, so that the
+/// Calls body(lane) for each lane of the mask. If all 32 lanes take part, the loop is free of branches, so that the
 /// compiler can vectorise it.
 template <class Body>
 void each_lane(Mask lanes, const Body& body) {
@@ -32,8 +32,8 @@ void each_lane(Mask lanes, const Body& body) {
   }
 }
 
-/// Where the values of an operand are. An operand has one value per lane. Registers, constants and special registers
-/// are in separate arrays (banks). The values of a predicate register are the bits of one Mask.
+/// Says where the values of an operand are, one for each lane. Registers, constants and special registers are in
+/// separate arrays (banks). The 32 values of a predicate register are the bits of one Mask.
 struct Place {
   enum class Bank : std::uint8_t { registers, constants, specials };
   Bank bank = Bank::registers;
@@ -44,7 +44,7 @@ struct Place {
   bool given() const { return offset != ~0U; }
 };
 
-/// PTX's special registers, such as the indices of a thread and its block. They have 32 bits per lane.
+/// PTX's special registers, such as the indices of a thread and of its block. They hold 32 bits per lane.
 enum class Special : std::uint8_t {
   tid_x,
   tid_y,
@@ -74,7 +74,7 @@ enum class Special : std::uint8_t {
   count
 };
 
-/// Kinds of instructions, which are counted separately.
+/// Kinds of instructions. Instructions of different kinds are counted separately.
 enum class Class : std::uint8_t {
   integer,
   real,
@@ -91,43 +91,45 @@ enum class Class : std::uint8_t {
   count
 };
 
-/// The names of the classes, in the order of Class.
+/// The names of the kinds of instructions, in the order of Class.
 inline constexpr std::array<std::string_view, static_cast<std::size_t>(Class::count)> kClassNames{
     "integer", "real",  "conversion", "move",    "compare",  "control",
     "load",    "store", "atomic",     "barrier", "exchange", "fence"};
 
-/// How a barrier combines the predicates of its threads: bar.red.or, bar.red.and and bar.red.popc.
+/// Says how a barrier combines the predicates of its threads: any for bar.red.or, all for bar.red.and, count for
+/// bar.red.popc.
 enum class Reduction : std::uint8_t { none, any, all, count };
 
 struct Instruction {
   using Run = void (*)(Warp& warp, const Instruction& instruction, Mask lanes);
   enum class Flow : std::uint8_t {
     plain,
-    branch,  ///< jumps to `target`
+    branch,  ///< jumps to the instruction `target`
     exit,
-    barrier,     ///< waits for threads of other warps in the block
-    collective,  ///< runs once all lanes in its mask have reached it
+    barrier,     ///< waits for threads in other warps of the block
+    collective,  ///< runs once all lanes of its mask have reached it
   };
   Run run = nullptr;
   Flow flow = Flow::plain;
   Class kind = Class::integer;
   bool guarded = false, guard_negated = false;
-  std::uint32_t guard = 0;                                       ///< index of the predicate register of the guard
-  Place d, a, b, c;                                              ///< d: result; a, b, c: operands
-  Place second = Place::none();                                  ///< a second result, which is a predicate
+  std::uint32_t guard = 0;  ///< index of the predicate register of the guard
+  Place d, a, b, c;         ///< d: result; a, b, c: operands
+  /// A second result, which is a predicate, if there is one.
+  Place second = Place::none();
   bool a_negated = false, b_negated = false, c_negated = false;  ///< whether a predicate operand is negated
   std::int32_t target = 0;
 
-  // For accesses to memory:
+  // The following fields are for accesses to memory.
   Space space = Space::generic;
   std::uint8_t bytes = 0, count = 1;  ///< bytes: size of an element; count: number of elements
   bool is_signed = false, strong = false, acquires = false, releases = false;
-  bool whole_device = true;  ///< false: a strong access or a fence that only threads of its block must see (.cta)
+  bool whole_device = true;  ///< if false, only threads of the same block need to see a strong access or a fence (.cta)
   std::int64_t offset = 0;   ///< number of bytes to add to the address in `a`
-  /// Registers of the elements that an access moves. If an element has no register (`_` in PTX), its value is
-  /// discarded. In a collective instruction, elements[0] is the mask instead.
+  /// Registers of the elements that an access moves. An element without a register (`_` in PTX) is discarded. In a
+  /// collective instruction, elements[0] is the mask of the lanes that take part.
   std::array<Place, 4> elements;
-  /// Variant of the instruction, such as the kind of an atomic. Its meaning depends on the opcode.
+  /// Variant of the instruction, such as the kind of an atomic operation. Its meaning depends on the opcode.
   std::uint8_t operation = 0;
   Reduction reduction = Reduction::none;
   bool saturates = false, flushes = false;  ///< for conversions: .sat and .ftz
@@ -142,21 +144,21 @@ struct Program {
   std::vector<std::size_t> param_offsets, param_sizes;
   std::size_t param_bytes = 0;
   std::uint32_t predicates = 0;
-  /// Bytes of memory. register_bytes: per warp; local_bytes: per thread; shared_bytes: per block.
+  /// Sizes in bytes: register_bytes is per warp, local_bytes per thread, and shared_bytes per block.
   std::size_t register_bytes = 0, local_bytes = 0, shared_bytes = 0;
-  std::vector<std::byte> constants;  ///< for each constant, 32 equal values, one per lane
+  std::vector<std::byte> constants;  ///< each constant is stored as 32 equal values, one per lane
   const Module* module = nullptr;
 
-  /// Returns a text such as "PTX line 12, machine.cuh:80, called at simulator.cu:30". Of the calls that the compiler
-  /// has inlined, it names the innermost few, one for each file.
+  /// Returns a text such as "PTX line 12, machine.cuh:80, called at simulator.cu:30". If the compiler has inlined calls
+  /// here, the text names the innermost few of them, one for each source file.
   std::string where(const Instruction& instruction) const;
 };
 
 /// Addresses of a module's global variables, by name.
 using Symbols = std::map<std::string, std::uint64_t>;
 
-/// Translates a function. `globals` has the addresses of the module's global variables. Throws std::runtime_error for
-/// an unknown instruction.
+/// Translates a PTX function into a Program. `globals` has the addresses of the module's global variables. Throws
+/// std::runtime_error if an instruction is unknown.
 std::unique_ptr<Program> decode(const Module& module, const Function& function, const Symbols& globals);
 
 }  // namespace cairn::tests::ptx

@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <limits>
 
-/// Arithmetic on real numbers as a GPU does it.
+/// These functions do arithmetic on real numbers as a GPU does it.
 namespace cairn::tests::ptx {
 
-/// Returns a zero with the same sign if the value is a subnormal float; otherwise returns the value.
+/// Returns `value`, but replaces a subnormal float by a zero with the same sign.
 template <class T>
 T flushed(T value) {
   if constexpr (sizeof(T) == 4) {
@@ -17,9 +17,9 @@ T flushed(T value) {
   return value;
 }
 
-// Does not use core::Bf16, because tests compare the results of kernels with those of core::Bf16.
+// This code does not use core::Bf16, because tests compare the results of kernels with results of core::Bf16.
 inline float from_bf16(std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
-/// Rounds to the nearest bf16, ties to even. Every NaN becomes 0x7fff.
+/// Rounds to the nearest bf16, and in a tie to the one with an even mantissa. Every NaN becomes 0x7fff.
 inline std::uint16_t to_bf16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   if (std::isnan(value)) return 0x7fff;

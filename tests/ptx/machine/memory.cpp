@@ -9,8 +9,8 @@ namespace {
 
 constexpr int kBlockBits = 18, kThreadBits = 10, kEpochBits = 19;
 constexpr Tag kNarrow = Tag{1} << 59, kStrong = Tag{1} << 60;
-/// Bits of a Tag which say that several threads have read the byte. The threads are in one warp (kManyLanes), in
-/// several warps of a block (kManyWarps), or in several blocks (kManyBlocks).
+/// These bits of a Tag say that several threads have read the byte: threads of one warp (kManyLanes), of several warps
+/// in a block (kManyWarps), or of several blocks (kManyBlocks).
 constexpr Tag kManyLanes = Tag{1} << 61, kManyWarps = Tag{1} << 62, kManyBlocks = Tag{1} << 63;
 constexpr Tag kMany = kManyLanes | kManyWarps | kManyBlocks;
 
@@ -32,13 +32,14 @@ std::uint32_t epoch_of(Tag tag) { return get(tag, kEpochBits, kEpochShift); }
 std::uint32_t thread_of(Tag tag) { return get(tag, kThreadBits, kThreadShift); }
 std::uint32_t block_of(Tag tag) { return get(tag, kBlockBits, kBlockShift); }
 
-/// Each block has kPlaces keys in a Clock: one for the whole block, one for each of its warps, and one for each thread.
+/// In a Clock, each block has kPlaces keys: one for the block as a whole, one for each warp, and one for each thread.
 constexpr std::uint64_t kPlaces = 4096, kFirstThread = 64;
 std::uint64_t of_block(std::uint32_t block) { return block * kPlaces; }
 std::uint64_t of_warp(std::uint32_t block, std::uint32_t thread) { return block * kPlaces + 1 + thread / 32; }
 std::uint64_t of_thread(std::uint32_t block, std::uint32_t thread) { return block * kPlaces + kFirstThread + thread; }
 
-/// Returns whether the accesses of a tag are over for a thread that has acquired `clock`.
+/// Returns whether `clock` says that the accesses recorded in `tag` happen before what comes next in the thread that
+/// has acquired the clock.
 bool knows(const Clock& clock, Tag tag) {
   const auto before = [&](std::uint64_t who) {
     const auto known = clock.find(who);
@@ -50,7 +51,8 @@ bool knows(const Clock& clock, Tag tag) {
   return (tag & kMany) == 0 && before(of_thread(other, thread));
 }
 
-/// Returns whether the accesses of a tag are over for the actor's thread (machine/memory.h).
+/// Returns whether the accesses recorded in `tag` are over for the actor's thread, i.e. happen before its next accesses
+/// (see machine/memory.h).
 bool over(Tag tag, const Actor& actor) {
   if (tag == 0 || get(tag, kLaunchBits, kLaunchShift) != (actor.launch & ((1U << kLaunchBits) - 1))) return true;
   const std::uint32_t epoch = epoch_of(tag);
@@ -66,8 +68,8 @@ bool over(Tag tag, const Actor& actor) {
   return actor.known != nullptr && knows(*actor.known, tag);
 }
 
-/// Returns whether the accesses of a tag do not race with an access by the actor, whose tag is `own`. This is so if the
-/// same thread made them, if all are strong, or if the earlier ones are over.
+/// Returns whether the accesses recorded in `tag` cannot race with an access by the actor, whose own tag is `own`.
+/// There is no race if the same thread made them, if all accesses are strong, or if the earlier accesses are over.
 bool harmless(Tag tag, Tag own, const Actor& actor) {
   constexpr Tag kOwn = field(~Tag{0}, kThreadBits + kBlockBits + kLaunchBits, kThreadShift) | kMany;
   if (tag == 0 || ((tag ^ own) & kOwn) == 0) return true;
@@ -104,7 +106,7 @@ void FenceOrder::release(std::uint64_t address, const LatestFence& fence, bool w
   (*own)[of_warp(actor.block, actor.thread)] = actor.warp_epoch;
   (*own)[of_thread(actor.block, actor.thread)] = actor.epoch;
   Known& released = released_[{address, whole_device ? kAll : actor.block}];
-  released = both(released, both(fence.known, own));  // also what the thread had acquired from others
+  released = both(released, both(fence.known, own));  // also publishes what the thread had acquired from other threads
 }
 Known FenceOrder::acquire(std::uint64_t address, std::uint32_t block, bool whole_device, const Known& known) const {
   Known result = known;
@@ -141,14 +143,14 @@ std::string Region::read(std::uint64_t offset, std::uint64_t bytes, const Actor&
   if (cells_.empty()) return {};
   const Tag own = tag_of(actor);
   for (Cell* cell = cells_.data() + offset; cell != cells_.data() + offset + bytes; ++cell) {
-    if (cell->read == own) continue;  // the same thread has read the byte in this epoch
+    if (cell->read == own) continue;  // the same thread has already read the byte in this epoch
     if (!harmless(cell->write, own, actor)) return "was written by " + describe(cell->write);
     if (over(cell->read, actor)) {
       cell->read = own;
       continue;
     }
-    // The byte has been read by another thread, and that read is not over. The tag is changed to stand for all of these
-    // reads, because a write races with any of them that is not over.
+    // Another thread has read the byte, and this read is not over. From now on, the tag stands for both reads, because
+    // a later write races with each of them that is not over by then.
     const bool same_block = block_of(cell->read) == block_of(own),
                same_warp = thread_of(cell->read) / 32 == thread_of(own) / 32;
     Tag many = cell->read & kMany;

@@ -33,7 +33,7 @@ std::uint64_t Counts::lanes() const {
   return std::accumulate(lane_instructions.begin(), lane_instructions.end(), std::uint64_t{0});
 }
 
-// --- Warp
+// The following functions belong to Warp.
 
 Warp::Warp(Block& block, std::uint32_t first_thread, std::uint32_t threads)
     : block_(block),
@@ -134,7 +134,8 @@ void Warp::fence(Mask lanes, bool whole_device) {
     for (const bool of_device : {false, true}) {
       if (of_device && !whole_device) continue;
       fenced_[lane][of_device ? 1 : 0] = {actor(lane, false), known_[lane]};
-      fenced_[lane][of_device ? 1 : 0].actor.known = nullptr;  // the clock may be freed before the fence is used
+      // The clock can be freed before the stored fence is used, so no pointer to the clock may stay.
+      fenced_[lane][of_device ? 1 : 0].actor.known = nullptr;
     }
   });
 }
@@ -172,9 +173,9 @@ void Warp::keep_place() {
   current_ = 0;
 }
 
-/// Chooses the lanes that run next. Usually these are the lanes at the first instruction in the code, so that lanes
-/// that have diverged meet again. One time in eight, they are the lanes at the instruction of a random lane. Otherwise,
-/// a loop that waits for a lane further ahead would keep that lane from running.
+/// Chooses the lanes that run next. Usually, these are the lanes that are furthest behind in the code, so that lanes
+/// which have diverged meet again. One time in eight, they are the lanes at the instruction of a random lane instead.
+/// Otherwise, a loop that waits for a lane further ahead would never let that lane run.
 void Warp::choose(std::mt19937_64& random) {
   constexpr std::uint64_t kSeldom = 8;
   keep_place();
@@ -246,7 +247,8 @@ bool Warp::step(int most, std::mt19937_64& random) {
 void Warp::branch(const Instruction& instruction, Mask lanes) {
   if (lanes == current_) {
     at_ = instruction.target;
-    // Other lanes can be at the target or beyond it. The running lanes stop at the first of them.
+    // Other lanes may already be at the target or beyond it. The running lanes stop when they reach the first of those
+    // lanes.
     limit_ = kNever;
     each_lane(alive_ & ~waiting_ & ~current_, [&](int lane) {
       if (pc_[lane] >= at_) limit_ = std::min(limit_, pc_[lane]);
@@ -265,7 +267,8 @@ void Warp::wait_here(Mask lanes) {
   waiting_ |= lanes;
 }
 
-/// Runs an instruction that all lanes of its mask execute together. Lanes that have reached it wait for the others.
+/// Runs an instruction that all lanes of its mask execute together. A lane that reaches it waits for the mask's other
+/// lanes.
 void Warp::collective(const Instruction& instruction, Mask lanes) {
   const auto* const masks = slots<Mask>(instruction.elements[0]);
   const int first = std::countr_zero(lanes);
@@ -306,7 +309,7 @@ void Warp::barrier(const Instruction& instruction, Mask lanes) {
   block_.arrive(*this, instruction, lanes, id, threads, votes);
 }
 
-// --- Block
+// The following functions belong to Block.
 
 Block::Block(Grid& grid, std::uint64_t number)
     : grid_(grid),
@@ -327,7 +330,7 @@ bool Block::finished() const {
 }
 
 bool Block::step() {
-  constexpr std::uint64_t kMost = 64;  // largest number of instructions that a warp runs in one step
+  constexpr std::uint64_t kMost = 64;  // a warp runs at most this many instructions in one step
   const auto first = static_cast<std::size_t>(grid_.random() % warps_.size());
   const int most = 1 + static_cast<int>(grid_.random() % kMost);
   for (std::size_t i = 0; i < warps_.size(); ++i) {
@@ -391,7 +394,7 @@ std::string Block::standstill() const {
   return {};
 }
 
-// --- Grid
+// The following function runs a grid.
 
 Counts run(const Launch& launch, GlobalMemory& global, const LaunchOptions& options) {
   constexpr std::uint32_t kMostThreads = 1024, kMostRows = 65535;
@@ -402,7 +405,7 @@ Counts run(const Launch& launch, GlobalMemory& global, const LaunchOptions& opti
   std::vector<std::unique_ptr<Block>> resident;
   std::uint64_t next = 0;
   while (next < launch.grid.count() || !resident.empty()) {
-    // Blocks begin in the order of their numbers.
+    // Blocks begin in the order of their numbers. At most `resident_blocks` blocks run at the same time.
     while (resident.size() < options.resident_blocks && next < launch.grid.count())
       resident.push_back(std::make_unique<Block>(grid, next++));
     const auto first = static_cast<std::size_t>(grid.random() % resident.size());

@@ -18,7 +18,7 @@ struct Token {
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$' || c == '%'; }
 
-/// Splits text into tokens. Dots are parts of a word: "ld.global.u64", ".reg", "%tid.x".
+/// Splits text into tokens. A dot belongs to the word around it, as in "ld.global.u64", ".reg" and "%tid.x".
 class Lexer {
  public:
   explicit Lexer(std::string_view text) : text_(text) { advance(); }
@@ -29,9 +29,9 @@ class Lexer {
     advance();
     return token;
   }
-  /// Takes the rest of the line on which the last taken token is, and returns it.
+  /// Takes the rest of the line that contains the token taken last, and returns it.
   std::string_view rest_of_line() {
-    // The next token has already been read. It can be on the same line.
+    // The lexer has already read one token ahead. This token may be on the same line, and then belongs to the result.
     const std::size_t begin = next_begin_;
     std::size_t end = text_.find('\n', begin);
     if (line_break_before_next_) return {};
@@ -182,7 +182,7 @@ class Parser {
     return digits == type.size() ? 0 : std::stoul(type.substr(digits)) / 8;
   }
 
-  /// Parses the part of a variable's declaration that follows its space: .align 8 .b8 name[16] = {..}.
+  /// Parses the declaration of a variable from the words after its space on, for example .align 8 .b8 name[16] = {..}.
   Variable variable(Space space) {
     Variable found;
     found.space = space;
@@ -198,7 +198,7 @@ class Parser {
     found.name = word();
     std::size_t count = 1;
     while (take_if("[")) {
-      count *= next_is("]") ? 0 : number();  // with [], the launch decides the size
+      count *= next_is("]") ? 0 : number();  // for [], the launch decides the size, so it counts as 0 here
       expect("]");
     }
     found.bytes = element * count;
@@ -233,7 +233,7 @@ class Parser {
     module_.functions.push_back(std::move(function_));
   }
 
-  /// Parses a block { .. }. Its registers are known only inside the block.
+  /// Parses a block { .. }. Registers that are declared in the block are known only inside it.
   void block() {
     expect("{");
     while (!take_if("}")) {
@@ -285,8 +285,8 @@ class Parser {
     function_.statements.push_back(std::move(statement));
   }
 
-  /// Parses the part of a .loc behind its name: 1 30 5, function_name f, inlined_at 2 40 7. The numbers are those of
-  /// files, lines and columns.
+  /// Parses what follows the word .loc, for example 1 30 5, function_name f, inlined_at 2 40 7. Each three numbers are
+  /// a file, a line and a column.
   void location() {
     constexpr std::string_view kInlined = "inlined_at ";
     Location own, call{};
@@ -325,7 +325,7 @@ class Parser {
   }
   void declare(const std::string& name, Slot slot) {
     std::string unique = name;
-    if (scopes_.size() > 1) {  // outside of this inner scope, the name can be another register
+    if (scopes_.size() > 1) {  // in an inner scope, the same name may stand for another register outside of it
       unique += "@" + std::to_string(++scope_count_);
       scopes_.back()[name] = unique;
     }
@@ -382,8 +382,8 @@ class Parser {
   Module module_;
   Function function_;
   Source source_;
-  using Location = std::array<std::int32_t, 3>;  ///< a file, line and column
-  std::map<Location, Source> locations_;         ///< the latest Source of each location
+  using Location = std::array<std::int32_t, 3>;  ///< file, line and column
+  std::map<Location, Source> locations_;         ///< the latest Source for each location
   std::vector<std::map<std::string, std::string>> scopes_;
   int scope_count_ = 0;
 };

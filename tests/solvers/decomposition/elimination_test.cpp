@@ -18,7 +18,8 @@ namespace {
 using core::Graph;
 using core::NodeId;
 
-/// Eliminates nodes by the definition. Stores sets of neighbours, and computes degrees and fills anew on every call.
+/// Eliminates nodes literally by the definition. It stores sets of neighbours, and computes degrees and fills (numbers
+/// of missing edges between neighbours) anew on every call.
 struct NaiveElimination {
   std::vector<std::set<NodeId>> adjacent;
   std::vector<bool> gone;
@@ -58,7 +59,7 @@ struct NaiveElimination {
   }
 };
 
-/// Returns a random graph in which up to six nodes (hubs) have most of the edges.
+/// Returns a random graph in which one to six nodes (hubs) have most of the edges.
 UndirectedGraph hub_graph(tests::Random& random, NodeId nodes) {
   const auto hubs = static_cast<NodeId>(random.between(1, 6));
   const int density = static_cast<int>(random.between(20, 100));
@@ -72,8 +73,8 @@ UndirectedGraph hub_graph(tests::Random& random, NodeId nodes) {
   return {nodes, edges};
 }
 
-/// Returns a random graph that is so dense that degrees exceed 64, the number of bits in a word, and that the rows of
-/// NeighbourSets have hash tables.
+/// Returns a random graph that is so dense that degrees exceed 64, the number of bits in a word. In such graphs, the
+/// rows of NeighbourSets have hash tables.
 UndirectedGraph dense_graph(tests::Random& random, NodeId nodes) {
   const int density = static_cast<int>(random.between(10, 60));
   std::vector<std::pair<NodeId, NodeId>> edges;
@@ -191,7 +192,7 @@ TEST_CASE("the lower bound is at most the treewidth, and is it on trees, cycles 
 }
 
 TEST_CASE("stars, nodes that share many readers and long paths of 100,000 nodes") {
-  // An algorithm that takes quadratic time would run for minutes here.
+  // The graphs are so large that an algorithm of quadratic time would run for minutes.
   constexpr NodeId kNodes = 100'000;
   std::vector<std::pair<NodeId, NodeId>> star, path, both, shared;
   for (NodeId v = 1; v < kNodes; ++v) {

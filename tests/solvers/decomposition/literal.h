@@ -8,7 +8,7 @@
 #include "cairn/solvers/decomposition/tree_decomposition.h"
 #include "cairn/tests/support/kumar2019/decompositions.h"
 
-/// Converts decompositions between the types of the library and those of tests/support/kumar2019/.
+/// These functions convert decompositions between the types of the library and the types of tests/support/kumar2019/.
 namespace cairn::tests::kumar2019 {
 
 inline Bags sets(const std::vector<std::vector<NodeId>>& bags) {
@@ -37,7 +37,7 @@ inline solvers::TreeDecomposition library(const Decomposition& decomposition) {
   return result;
 }
 
-/// Returns the treewidth of a graph of at most 12 nodes.
+/// Returns the exact treewidth of a graph, which must have at most 12 nodes.
 inline int exact_treewidth(const Graph& graph) { return treewidth(digraph(graph)).first; }
 
 }  // namespace cairn::tests::kumar2019

@@ -58,7 +58,7 @@ TEST_CASE("path decompositions: exact up to 20 nodes, and the heuristics are clo
     CHECK(static_cast<NodeId>(found.bags.size()) <= graph.node_count());
     CHECK(found.width <= decomposition_of_layout(graph, graph.input_order()).width);
   }
-  // The work limit is just too small for the exact method, so that the heuristics are tried.
+  // The work limit is one too small for the exact method, so the heuristics are used.
   int least = 0, graphs = 0;
   for (int i = 0; i < 150; ++i) {
     const Graph graph = tests::random_graph(random, {.min_nodes = 10, .max_nodes = 14});
@@ -98,8 +98,8 @@ TEST_CASE("path decompositions: bags that a neighbour holds are left out, whatev
     const auto width = found.width;
     for (std::size_t b = found.bags.size(); b-- > 0;) {
       if (random.chance(50)) found.bags.insert(found.bags.begin() + static_cast<std::ptrdiff_t>(b), found.bags[b]);
-      // Inserts a subset of the bag in front of it. The subset contains every node that is also in the bag before, so
-      // that the bags of each node stay consecutive.
+      // Inserts a bag before bag b, which contains some of the nodes of bag b. It contains every node that is also in
+      // bag b - 1, so that the bags of each node stay consecutive.
       std::vector<NodeId> part;
       for (const NodeId v : found.bags[b]) {
         const bool further = b > 0 && std::count(found.bags[b - 1].begin(), found.bags[b - 1].end(), v) > 0;

@@ -50,11 +50,12 @@ TEST_CASE("Theorem 8: a spine is added within bags of 2 w + 3 nodes") {
     largest = std::max(largest, spine.decomposition.width + 1 - 2 * before.width);
   }
   CHECK(added > 3000);
-  CHECK(largest >= 1);  // some bag has at least 2 w + 1 nodes
+  CHECK(largest >= 1);  // in some graph, the largest bag has at least 2 w + 1 nodes
 }
 
 TEST_CASE("Algorithm 2 on the interval graph: the paths that it joins share bags where the printed one's do not") {
-  // The edges are 0 -> 1 -> 2; nodes 3 and 4 have none. All bags of node 2 are to the right of all bags of node 3.
+  // The edges are 0 -> 1 -> 2. Nodes 3 and 4 have no edges. All bags with node 2 are to the right of all bags with node
+  // 3.
   const Graph graph = tests::build_graph({tests::make_node("0"), tests::make_node("1", 0, {0}),
                                           tests::make_node("2", 0, {1}), tests::make_node("3"), tests::make_node("4")});
   const PathDecomposition bags{{{0, 1}, {1, 3}, {1, 4}, {1, 2}}, 1};
@@ -72,7 +73,7 @@ TEST_CASE("Lemmas 9, 10 and 11 hold on what Algorithm 2 makes") {
   for (int i = 0; i < 1500; ++i) {
     const Graph graph = tests::random_graph(random, {.min_nodes = 2, .max_nodes = 9});
     const Spine spine = add_spine(graph, any_decomposition(random, graph));
-    // Lemmas 9 to 11 of Kumar et al. number the nodes by their positions on the spine.
+    // Lemmas 9 to 11 of Kumar et al. refer to nodes by their positions on the spine, so the nodes are renumbered.
     const NodeId n = graph.node_count();
     std::vector<NodeId> place(n);
     for (NodeId p = 0; p < n; ++p) place[spine.order[p]] = p;
@@ -111,7 +112,8 @@ TEST_CASE("a Hamiltonian path is the spine; long chains do not need a deep stack
   CHECK(spine.order == hamiltonian_path(folded));
   CHECK(spine.decomposition.bags == decomposition.bags);
 
-  // Two chains of 50,000 nodes side by side, and one of 100,000 with a branch at its end.
+  // The first graph has two separate chains of 50,000 nodes. The second has one chain of 100,000 nodes, with a branch
+  // at its end.
   core::GraphBuilder two, branched;
   for (NodeId v = 0; v < 100'000; ++v) {
     core::Node node;

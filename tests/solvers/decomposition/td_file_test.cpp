@@ -13,7 +13,7 @@ namespace {
 
 using core::Graph;
 
-/// Returns the path a -> b -> c -> d.
+/// Returns a graph that is the path a -> b -> c -> d.
 Graph path() {
   core::GraphBuilder builder;
   for (const char* name : {"a", "b", "c", "d"}) builder.add(tests::make_node(name));

@@ -86,7 +86,7 @@ TEST_CASE("the check agrees with the three properties, tried one by one") {
   for (int i = 0; i < 3000; ++i) {
     const Graph graph = tests::random_graph(random, {.max_nodes = 8});
     TreeDecomposition decomposition = min_fill_decomposition(graph);
-    // Adds up to two nodes to bags, or removes them from bags.
+    // Changes up to two bags: a random node is removed from the bag, or added if the bag does not contain it.
     for (std::int64_t change = random.below(3); change > 0; --change) {
       auto& bag = decomposition.bags[random.below(static_cast<std::int64_t>(decomposition.bags.size()))];
       const auto v = static_cast<NodeId>(random.below(graph.node_count()));
@@ -113,8 +113,8 @@ TEST_CASE("merging nested bags leaves at most n bags of any decomposition, none 
   for (int i = 0; i < 2000; ++i) {
     const Graph graph = tests::random_graph(random, {.max_nodes = 12});
     const TreeDecomposition merged = min_fill_decomposition(graph);
-    // Adds bags that are subsets of a neighbour and can be empty. A new bag is attached to one bag, or inserted between
-    // two neighbours.
+    // Adds bags whose nodes are all in a neighbouring bag. They may be empty. Each new bag is attached to one bag, or
+    // inserted between two neighbouring bags.
     TreeDecomposition larger = merged;
     for (std::int64_t more = random.below(20); more > 0; --more) {
       const auto b = static_cast<std::int32_t>(random.below(static_cast<std::int64_t>(larger.bags.size())));
@@ -150,8 +150,8 @@ TEST_CASE("merging nested bags leaves at most n bags of any decomposition, none 
   }
 }
 
-/// Checks that every node is in exactly one separator, that parts are numbered correctly, and that no edge joins two
-/// components.
+/// Checks that every node is in exactly one separator, that the parts are numbered correctly, and that no edge joins
+/// two components.
 void check_separators(const Graph& graph, const SeparatorTree& tree) {
   std::vector<int> held(graph.node_count(), 0);
   for (std::size_t p = 0; p < tree.parts.size(); ++p) {
@@ -167,7 +167,8 @@ void check_separators(const Graph& graph, const SeparatorTree& tree) {
     }
   }
   CHECK(std::all_of(held.begin(), held.end(), [](int count) { return count == 1; }));
-  // For each edge, the part of one end is the part of the other end or an ancestor of it.
+  // The separators that contain the two ends of an edge must belong to the same part, or one part must be an ancestor
+  // of the other part.
   for (NodeId v = 0; v < graph.node_count(); ++v) {
     for (const NodeId u : graph.predecessors(v)) {
       const auto &a = tree.parts[tree.home[u]], &b = tree.parts[tree.home[v]];

@@ -53,7 +53,7 @@ TEST_CASE("local search never widens, ends at the bound, and does the same again
   CHECK(narrower > 30);
 }
 
-/// Returns a cycle, a clique, a star and single nodes, without edges between them.
+/// Returns a graph of several components: a cycle, a clique, a star, and single nodes.
 Graph disconnected() {
   core::GraphBuilder builder;
   for (int i = 0; i < 24; ++i) builder.add({});

@@ -15,11 +15,11 @@ namespace {
 
 using tests::no_engine;
 
-/// Draws a number from 0 to most - 1.
+/// Returns a random number from 0 to most - 1.
 std::int64_t below(core::Random& random, std::uint64_t most) { return static_cast<std::int64_t>(random.next() % most); }
 
-/// Returns the least objective of all feasible assignments, or nothing if there is none. Tries every assignment, so the
-/// ranges of the columns must be small.
+/// Returns the least objective of all feasible assignments, or nothing if none is feasible. It tries every assignment,
+/// so the ranges of the columns (variables) must be small.
 std::optional<std::int64_t> least_by_trying(const LinearModel& model) {
   std::optional<std::int64_t> least;
   std::vector<std::int64_t> values;
@@ -45,7 +45,8 @@ std::optional<std::int64_t> least_by_trying(const LinearModel& model) {
 
 LinearModel random_model(core::Random& random) {
   LinearModel model;
-  const std::int64_t unit = below(random, 2) == 0 ? 1 : 1'000'003;  // sometimes as large as numbers of bytes
+  // In half of the cases, costs are as large as numbers of bytes.
+  const std::int64_t unit = below(random, 2) == 0 ? 1 : 1'000'003;
   const auto columns = 1 + static_cast<int>(below(random, 5));
   for (int j = 0; j < columns; ++j) {
     const auto lower = below(random, 4) - 2;
@@ -92,8 +93,8 @@ TEST_CASE("both engines find the optimum of small linear programs, and the relax
 
 TEST_CASE("a constraint program with intervals, a capacity and a reservoir", "[engines]") {
   if (no_engine()) return;
-  // Each of three jobs takes two steps. The capacity suffices for two jobs at once. The third job is optional; leaving
-  // it out costs 10.
+  // There are three jobs, and each takes two steps. The capacity suffices for two jobs at once. The third job is
+  // optional, but leaving it out costs 10.
   CpModel model;
   std::vector<CpModel::Interval> intervals;
   std::vector<CpModel::Variable> starts;
@@ -134,8 +135,8 @@ TEST_CASE("a constraint program with intervals, a capacity and a reservoir", "[e
   }
 }
 
-/// Returns a knapsack problem with 300 items and 30 capacities that no engine solves quickly, because all items are
-/// worth nearly the same.
+/// Returns a knapsack problem with 300 items and 30 capacities. No engine can solve it quickly, because all items have
+/// nearly the same worth.
 LinearModel hard_model() {
   core::Random random(3);
   LinearModel model;
@@ -200,7 +201,7 @@ TEST_CASE("a hint that is a solution is not lost", "[engines]") {
 TEST_CASE("bounds are never above the optimum, however large or unequal the numbers", "[engines]") {
   if (no_engine()) return;
   for (const std::int64_t large : {(std::int64_t{1} << 57) + 246, (std::int64_t{1} << 42) + 7, std::int64_t{9}}) {
-    // At least two of three variables must be 1. Two of them have very large costs, and one has a very small cost.
+    // At least two of three variables must be 1. Two variables have a very large cost, and one has a very small cost.
     LinearModel model;
     model.add_binary(large);
     model.add_binary(5);

@@ -10,10 +10,10 @@
 namespace cairn::fit_test {
 namespace {
 
-/// The budgets with which the stub solvers of this file were called.
+/// The budgets with which the fake solvers of this file were called, in order.
 std::vector<std::int64_t> asked;
 
-/// Returns a graph of three kept nodes of 100 bytes each, without edges. Every schedule has a peak of 300 bytes.
+/// Returns a graph of three kept nodes of 100 bytes each, without edges. Every schedule of it has a peak of 300 bytes.
 core::Graph kept_nodes() {
   core::GraphBuilder builder("kept");
   for (const char* name : {"a", "b", "c"}) {
@@ -23,8 +23,8 @@ core::Graph kept_nodes() {
   return builder.build();
 }
 
-/// A stub solver. If the budget is at least 290 bytes, it returns the baseline and claims that the peak is 290 bytes,
-/// which is too low. Otherwise it finds nothing.
+/// Acts as a solver that claims too much. If the budget is at least 290 bytes, it returns the baseline and claims a
+/// peak of 290 bytes, although the peak is 300. For smaller budgets it finds nothing.
 solvers::Solution optimist(const core::Graph& graph, const solvers::SolveOptions& options) {
   asked.push_back(*options.budget);
   solvers::Solution solution;
@@ -36,15 +36,16 @@ solvers::Solution optimist(const core::Graph& graph, const solvers::SolveOptions
 }
 const solvers::SolverInfo kOptimist = {"optimist", "", "", optimist};
 
-/// Runs fit_to_budget() on kept_nodes(), with alignment 1, so that sizes are not rounded up.
+/// Runs fit_to_budget() on kept_nodes() with this solver. The alignment is 1, so sizes are not rounded up.
 fit::Fit fitted(std::int64_t budget, const solvers::SolverInfo& solver, solvers::SolveOptions options = {}) {
   asked.clear();
   const fit::Problem problem(kept_nodes(), std::to_string(budget));
   return fit::fit_to_budget(problem, problem, solver, {std::move(options), {.alignment = 1}});
 }
 
-/// A stub solver for diamond(). If the budget is at least 50 bytes, it returns the input order, which needs 60 bytes,
-/// and claims that the peak is 50 bytes. `others` contains a schedule that really needs only 50 bytes.
+/// Acts as a solver for diamond() that claims too much. If the budget is at least 50 bytes, it returns the input order
+/// and claims a peak of 50 bytes, although the peak is 60. But `others` contains a schedule whose peak really is 50
+/// bytes.
 solvers::Solution optimist_with_another(const core::Graph& graph, const solvers::SolveOptions& options) {
   asked.push_back(*options.budget);
   solvers::Solution solution;
@@ -78,7 +79,8 @@ TEST_CASE("where the best schedule's plan does not fit another one of the solver
   CHECK(found.solution.cost == 11);
   CHECK(found.solution.status == solvers::Status::feasible);
   CHECK(core::evaluate(problem.graph, found.solution.schedule).cost == 11);
-  // The search goes on with lower budgets, under which the solver may find a cheaper schedule whose plan fits.
+  // The search must go on with lower budgets, because with such a budget the solver may find a cheaper schedule whose
+  // plan fits.
   CHECK(asked.size() > 1);
   CHECK(asked[1] < 55);
 }
@@ -118,11 +120,11 @@ TEST_CASE("fit lowers the solver's budget by the excess of the plan, then gives 
 }
 
 TEST_CASE("where the plan is above the budget, the least budget is searched, then what is cheaper and about as low") {
-  // The first kCount values are each read twice: the second time after all of them have been read once. So every order
-  // without recomputation has all of them in memory at once.
+  // The first kCount values are each read twice. The second reads begin only after all first reads. So every order
+  // without recomputation has all kCount values in memory at once.
   constexpr int kCount = 150;
   core::GraphBuilder builder("read late");
-  core::Schedule again;  // has a low peak, because it computes the first values twice
+  core::Schedule again;  // has a low peak, because it computes the first values again before their second reads
   for (int i = 0; i < kCount; ++i) builder.add({.name = "n" + std::to_string(i), .size = 1});
   for (int i = 0; i < kCount; ++i) {
     core::Node node{.name = "all" + std::to_string(i), .inputs = {i}};
@@ -140,12 +142,13 @@ TEST_CASE("where the plan is above the budget, the least budget is searched, the
     std::int64_t budget;
     core::Schedule start;
   };
-  static std::vector<Call> calls;  // calls with a budget, except those for a low peak (SolveOptions::peak_alone)
+  // Records the calls with a budget, except those that ask for a low peak (SolveOptions::peak_alone).
+  static std::vector<Call> calls;
   static core::Schedule low;
   calls.clear();
   low = again;
-  // A stub with the capability any_means, for which fit_to_budget() makes additional calls. Its first schedule claims
-  // to meet the budget.
+  // This fake solver has the capability any_means, for which fit_to_budget() makes additional calls. In the first call,
+  // it returns a schedule and wrongly claims that the peak of the schedule meets the budget.
   solvers::SolverInfo placing = {"placing", "", "", [](const core::Graph& graph, const solvers::SolveOptions& options) {
                                    solvers::Solution solution{.status = solvers::Status::feasible,
                                                               .schedule = low,
@@ -168,7 +171,8 @@ TEST_CASE("where the plan is above the budget, the least budget is searched, the
   CHECK(found.fits());
   REQUIRE(calls.size() >= 3);
   CHECK(calls[0].budget == 140);
-  CHECK(calls[1].budget == 129);  // lower by a little more than the plan's excess of 10 bytes
+  // The second budget is lower than 140 by slightly more than the 10 bytes by which the plan exceeds 140.
+  CHECK(calls[1].budget == 129);
   CHECK(calls[1].start.steps == core::baseline_schedule(problem.graph).steps);
   CHECK(calls[2].budget == 129);
   CHECK(calls[2].start.steps == low.steps);
@@ -272,7 +276,7 @@ TEST_CASE("a search that is given a plan of its start keeps to it") {
     const core::Plan plan = solvers::plan_memory(graph, start, {.alignment = 16});
     if (plan.bytes == 0) return;
     const std::vector<std::int64_t> offsets = core::offsets_of(plan);
-    // With this limit, the search itself makes no plan that is better than that of a greedy method.
+    // A work limit of 1 is too small for the search to find a better plan than a greedy method does.
     solvers::SolveOptions search{.start = &start, .start_offsets = &offsets, .limit = {.work = 1}};
     const fit::Problem problem(graph, std::to_string(plan.bytes));
     const fit::FitOptions options{.search = search, .plan = {.alignment = 16, .limit = {.work = 1}}};

@@ -24,8 +24,8 @@ fit::LeastBudget least_of(const core::Graph& graph, std::int64_t alignment, solv
 
 solvers::SolveOptions work(std::int64_t units) { return {.limit = {.work = units}}; }
 
-/// Checks that the schedule is valid by the definitions, that the plan is a plan of this schedule, and that the lower
-/// bound does not exceed the plan.
+/// Checks by the definitions that the schedule is valid and has the claimed peak and cost. Checks also that the plan
+/// belongs to the schedule, and that the lower bound is at most the plan's height.
 void check_witness(const core::Graph& graph, const fit::LeastBudget& least) {
   REQUIRE(core::reference::valid(graph, least.schedule));
   CHECK(core::reference::peak(graph, least.schedule) == least.evaluation.peak);
@@ -54,7 +54,8 @@ TEST_CASE("the least budget has a witness and is never below the least peak") {
     proved += least.proved() ? 1 : 0;
   });
   CHECK(proved > 100);
-  CHECK(fitting > 0);  // some plans are below all peaks, which can count in-place nodes twice
+  // Some plans are lower than the peak of every schedule, because peaks can count in-place nodes twice.
+  CHECK(fitting > 0);
 }
 
 TEST_CASE("the least budget is the same when it is asked for again, and solving at it succeeds") {
@@ -172,7 +173,7 @@ TEST_CASE("a budget below what one node needs is proved too small without a sear
 }
 
 TEST_CASE("plans of in-place nodes may be below the peak, and a budget is of plans") {
-  // Each node writes its output into the storage of its input. Its scratch is not negative, so the peak counts both.
+  // Each node overwrites its input in place. But its scratch is not negative, so the peak counts input and output.
   core::GraphBuilder builder("in place");
   const core::NodeId a = builder.add({.name = "a", .size = 100, .cost = 1});
   const core::NodeId b = builder.add({.name = "b", .size = 100, .cost = 1, .inplace = a, .inputs = {a}});
@@ -214,7 +215,7 @@ TEST_CASE("no solver calls a budget infeasible that a schedule of its scope meet
       if (solution.status != solvers::Status::infeasible) continue;
       CHECK_FALSE(solution.scope.contains(graph, least.schedule));
       const std::string words = report::failure_text(task, solver, solver.scope, answer, least, "");
-      // The message must not say that no schedule at all fits.
+      // Schedules outside of the solver's scope may fit, so the message must not say that no schedule fits.
       CHECK(words.find("no schedule of '" + task.problem.name + "' fits") == std::string::npos);
       ++scoped;
     }
@@ -242,7 +243,8 @@ TEST_CASE("the least peak is no higher than that of the lowest plan") {
     CHECK(peak <= planned_peak);
     if (peak == planned_peak) CHECK(cost <= planned_cost);
   };
-  // On this model, a single long search for a low peak ends 0.4% higher than the search for a low plan.
+  // For this model, one long search for a low peak finds a peak that is 0.4% above that of the search for a low plan.
+  // The function must return the lower one.
   for (const std::int64_t units : {100'000, 1'000'000}) check(models::build_model("unet", small), units);
   tests::for_each_seed(20, [&](tests::Random& random) {
     tests::RandomGraphOptions shape = tests::any_graph(random, {.min_nodes = 20, .max_nodes = 60});

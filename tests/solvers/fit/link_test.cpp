@@ -1,4 +1,4 @@
-// Tests the searches of solvers/fit/ on graphs that know a link to the host's memory.
+// Tests the searches of solvers/fit/ on graphs with a link between the device's and the host's memory.
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -37,7 +37,8 @@ void check_planned(const core::Graph& graph, const fit::PlannedSchedule& found) 
 
 const solvers::SolveOptions kSearch{.limit = {.work = 20'000}};
 
-/// A chain whose first value, of 100 bytes, is read at its end.
+/// Returns a chain whose first value has 100 bytes and is also read by the last node. `stays` forbids to move this
+/// value.
 core::Graph held_graph(bool stays) {
   core::GraphBuilder builder("held");
   const core::NodeId first = builder.add({.name = "a", .cost = 50, .outputs = {{.size = 100, .stays = stays}}});
@@ -47,7 +48,7 @@ core::Graph held_graph(bool stays) {
   return builder.build();
 }
 
-/// The steps of held_graph(), with its first value on the host between its two readers.
+/// Returns a schedule of held_graph() in which the first value is on the host between its two reads.
 core::Schedule moving_first_value() {
   core::Schedule schedule;
   schedule.steps = {0, 1, 2, 3, 4};
@@ -81,7 +82,7 @@ TEST_CASE("what a link saves at no cost is a schedule of the baseline's cost", "
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     INFO("seed " << seed);
     const fit::Problem problem(linked_graph(seed));
-    // A schedule that costs twice as much as the baseline, at the lower bound of memory.
+    // The only schedule with recomputation needs the least memory possible, but costs twice as much as the baseline.
     const std::vector<solvers::Tradeoff> recomputed{{problem.lower_bound, 2 * problem.baseline.cost + 1}};
     const fit::LinkWorth worth =
         fit::link_worth(problem, problem, recomputed, solvers::PlanOptions{.alignment = 1}, {});
@@ -102,7 +103,7 @@ TEST_CASE("recomputation pays below the largest memory at which it costs less th
     const fit::Problem problem(linked_graph(seed).with_host_memory(slow));
     const std::int64_t low = problem.lower_bound, most = problem.baseline.peak, cost = problem.baseline.cost;
     if (most - low < 3) continue;
-    // No transfer over this link is as cheap as the second schedule, and the third one is the baseline.
+    // Over such a slow link, every transfer costs more than the second schedule. The third entry is the baseline.
     const std::vector<solvers::Tradeoff> recomputed{{low, 3 * cost + 9}, {most - 1, cost + 1}, {most, cost}};
     const fit::LinkWorth worth =
         fit::link_worth(problem, problem, recomputed, solvers::PlanOptions{.alignment = 1}, {});

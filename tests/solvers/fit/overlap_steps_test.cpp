@@ -1,4 +1,4 @@
-// Tests that searches for schedules keep PlanOptions::overlap_steps, and count its bytes.
+// Tests that searches for schedules plan with PlanOptions::overlap_steps, and count the additional bytes of such plans.
 #include "cairn/solvers/fit/decision.h"
 #include "cairn/solvers/fit/objective.h"
 #include "cairn/solvers/registry.h"

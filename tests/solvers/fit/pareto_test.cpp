@@ -7,7 +7,7 @@
 namespace cairn::pareto_test {
 namespace {
 
-/// Returns points with the given budgets, which are also the peaks, in bytes, and costs. A cost of 0 stands for an
+/// Returns points of a curve, with these bytes as budget and as peak, and with these costs. A cost of 0 stands for an
 /// infeasible point.
 std::vector<fit::CurvePoint> points_of(const std::vector<std::pair<std::int64_t, std::int64_t>>& bytes_and_costs) {
   std::vector<fit::CurvePoint> points;
@@ -37,11 +37,11 @@ TEST_CASE("the knee is farthest below the chord") {
   CHECK(fit::find_knee(points_of({{10, 5}})) == 0U);
   CHECK(fit::find_knee(points_of({{100, 10}, {90, 11}, {50, 12}, {40, 20}, {30, 40}})) == 2U);
   CHECK(fit::find_knee(points_of({{100, 10}, {90, 11}, {50, 30}, {40, 36}, {30, 40}})) == 1U);
-  // All points are on the chord, the line from the first to the last point. So the knee is the first point, which is
-  // the cheapest.
+  // All points lie on the chord, i.e. on the line from the first to the last point. Then the knee is the first point,
+  // which is the cheapest one.
   CHECK(fit::find_knee(points_of({{100, 10}, {50, 15}, {0, 20}})) == 0U);
   CHECK(fit::find_knee(points_of({{100, 10}, {50, 20}})) == 0U);
-  // If no point costs more than the first one, the knee is the last point. Infeasible points are ignored.
+  // If the last point costs no more than the first one, the knee is the last point. Infeasible points are ignored.
   CHECK(fit::find_knee(points_of({{100, 10}, {50, 10}})) == 1U);
   CHECK(fit::find_knee(points_of({{100, 0}, {90, 10}, {50, 10}, {40, 0}})) == 2U);
 }

@@ -1,5 +1,5 @@
-// Compares the dynamic program for chains with moves to the host with all persistent schedules of small chains, and all
-// choices of what is away between two accesses.
+// Tests the dynamic program for chains in which values can also move to the host. Compares it with all persistent
+// schedules of small chains, and with all choices of the values that are on the host between two accesses.
 
 #include <algorithm>
 #include <cstdint>
@@ -25,16 +25,16 @@ using core::Schedule;
 using core::ValueId;
 using tests::Random;
 
-/// The steps between two accesses of a value, in which it can be on the host.
+/// The steps between two accesses of a value. During these steps, the value can be on the host.
 struct Gap {
-  std::int64_t bytes = 0, first = 0, last = 0;  ///< first and last step within the gap
+  std::int64_t bytes = 0, first = 0, last = 0;  ///< first and last step between the accesses
   double price = 0;
 };
 
-/// What a schedule needs if everything stays in memory, and what can leave.
+/// What a schedule costs and needs if all values stay on the device, and the gaps in which values can be on the host.
 struct Measured {
   double cost = 0;
-  std::vector<std::int64_t> memory;  ///< during each step
+  std::vector<std::int64_t> memory;  ///< bytes during each step
   std::vector<Gap> gaps;
 };
 
@@ -44,13 +44,14 @@ Measured measure(const Graph& graph, const BlockChain& chain, const std::vector<
   Measured measured{static_cast<double>(core::reference::cost(graph, schedule)), {}, {}};
   for (const NodeId v : schedule.steps) measured.memory.push_back(graph.scratch(v));
   for (ValueId x = 0; x < graph.value_count(); ++x) {
-    std::vector<std::int64_t> accesses;  // of the latest occurrence
+    std::vector<std::int64_t> accesses;  // accesses of the latest occurrence of the value
     const auto end = [&](bool kept) {
       if (accesses.empty()) return;
       const std::int64_t last = kept ? length - 1 : accesses.back();
       for (std::int64_t i = accesses.front(); i <= last; ++i) measured.memory[i] += graph.value_size(x);
       const bool movable = !graph.backward(graph.producer(x)) && chain.resident[x] == 0 && price[x] != kNoMove;
-      // A checkpoint can leave once the next stage has read it, a value inside a stage once it is made.
+      // A checkpoint can move to the host after the next stage has read it. A value inside a stage can move after it is
+      // made.
       const bool checkpoint = graph.output_ref(x).output == 0;
       for (std::size_t k = checkpoint ? 1 : 0; movable && k + 1 < accesses.size(); ++k) {
         if (accesses[k + 1] > accesses[k] + 1)
@@ -71,8 +72,8 @@ Measured measure(const Graph& graph, const BlockChain& chain, const std::vector<
   return measured;
 }
 
-/// Returns the least cost with the prices of moves, of all choices of gaps that keep the memory within the budget, if
-/// it is below `least`.
+/// Tries all choices of gaps, from number `gap` on, in which values are on the host. Returns the least cost, including
+/// the prices of these moves, with which memory stays within the budget. If that is not below `least`, returns `least`.
 double cheapest(Measured measured, std::size_t gap, std::int64_t budget, double least) {
   if (measured.cost >= least) return least;
   if (*std::ranges::max_element(measured.memory) <= budget) return measured.cost;
@@ -84,7 +85,8 @@ double cheapest(Measured measured, std::size_t gap, std::int64_t budget, double 
   return cheapest(std::move(measured), gap + 1, budget, least);
 }
 
-/// The program's answer for a budget. Its bytes are exact, because a level is one byte.
+/// Returns the result of the dynamic program for a budget. It is exact in bytes, because one level of memory is one
+/// byte.
 double by_program(const ChainProblem& problem, std::int64_t budget) {
   core::Stopwatch watch({});
   const ChainTable table(problem, budget, 10'000, watch);
@@ -114,7 +116,8 @@ struct Tally {
   std::int64_t pairs = 0, equal = 0, moving = 0;
 };
 
-/// Compares the program with all persistent schedules of a random chain of n stages, for some budgets.
+/// Compares the dynamic program with all persistent schedules of a random chain of n stages, for `budgets` random
+/// budgets.
 void compare(Random& random, int n, int budgets, Tally& tally) {
   const auto reads = static_cast<std::uint64_t>(random.below(std::int64_t{1} << (2 * n)));
   const tests::ChainShape shape = tests::random_chain_shape(n, reads);
@@ -153,7 +156,7 @@ TEST_CASE("the program for chains with moves is never below all persistent sched
   require_mostly_equal(tally);
 }
 
-/// Takes about ten minutes, because a chain of eight stages has up to two million persistent schedules.
+/// This test takes about ten minutes, because a chain of eight stages has up to two million persistent schedules.
 TEST_CASE("the same for 2,000 chains of up to eight stages", "[.long]") {
   Tally tally;
   tests::for_each_seed(2000, [&](Random& random) {

@@ -1,5 +1,5 @@
-// Compares the lower bound on the makespan with the true optimum of small random graphs, and of graphs where it is
-// known.
+// Compares the lower bound on the makespan with the true optimum, for small random graphs and for graphs whose optimum
+// is known.
 
 #include "cairn/solvers/offload/bound/makespan_bound.h"
 
@@ -44,7 +44,7 @@ Link random_link(Random& random) {
   return link;
 }
 
-/// Makes a graph whose baseline exceeds the least budget, with a budget below the baseline and a link.
+/// Returns a random graph with a link and a budget. In most cases, the budget is below the peak of the baseline.
 Case random_case(Random& random, NodeId most_nodes) {
   while (true) {
     Graph graph = tests::random_graph(random, tests::any_graph(random, {.max_nodes = most_nodes}));
@@ -59,7 +59,7 @@ Case random_case(Random& random, NodeId most_nodes) {
   }
 }
 
-/// Returns the fastest schedule, or nothing if there is none. Sets `given_up` if the search was too long.
+/// Returns the fastest schedule, or nothing if no schedule fits. Sets `given_up` if the search has used up `work`.
 std::optional<reference::FastestSchedule> fastest(const Case& it, bool& given_up, std::int64_t work = 20'000) {
   constexpr std::int64_t kAnyBytes = std::int64_t{1} << 40;
   const reference::TransferLimits limits{it.options.common.budget, it.options.host_budget.value_or(kAnyBytes)};
@@ -83,8 +83,9 @@ std::int64_t cost_of_all(const Graph& graph) {
   return cost;
 }
 
-/// Returns a chain in which `wide` needs 100 bytes, and whose last node reads the 60 bytes of the first one. These must
-/// leave meanwhile. Running the first node again takes longer than copies.
+/// Returns a chain whose last node reads the 60 bytes of the first node. Node `wide` needs the whole budget of 100
+/// bytes, so the 60 bytes cannot stay on the device. Running the first node again takes longer than copying them to the
+/// host and back.
 Graph swapped() {
   return tests::build_graph({tests::make_node("first", 60, {}, 1'000'000), tests::make_node("second", 35, {0}, 5),
                              tests::make_node("wide", 65, {1}, 5), tests::make_node("narrow", 5, {2}, 0),
@@ -151,7 +152,8 @@ TEST_CASE("The prices of transfers bound the makespan for every cut and order", 
 }
 
 TEST_CASE("Less memory or bandwidth never lowers the bound on the makespan", "[solvers]") {
-  // Subgradient steps stop before the optimum of the relaxation, by less than this.
+  // The subgradient method ends before it reaches the optimum of the relaxation. It stays below the optimum by less
+  // than this fraction.
   constexpr double kLack = 0.01;
   std::int64_t rises = 0;
   tests::for_each_seed(150, [&](Random& random) {
@@ -195,25 +197,25 @@ TEST_CASE("The bound on the makespan counts the time in which steps wait for cop
   options.common.budget = 100;
   options.common.engine = false;
   for (const bool duplex : {true, false}) {
-    options.link = Link{1'000'000'000, 40, duplex};  // 100 ns a copy of the first output
+    options.link = Link{1'000'000'000, 40, duplex};  // a copy of the first output takes 100 ns
     bool given_up = false;
     const auto best = fastest({graph, options}, given_up, 10'000'000);
     REQUIRE(best.has_value());
     CAPTURE(best->makespan);
     const std::int64_t bound = makespan_bound(graph, options).value;
     CHECK(bound <= best->makespan);
-    // If both directions share the link, the subgradient steps end a little below the optimum.
+    // If both directions share the link, the subgradient method ends slightly below the optimum.
     CHECK(bound >= best->makespan - (duplex ? 0 : 5));
   }
-  options.host_budget = 59;  // the first output does not fit, so it must be computed again
+  options.host_budget = 59;  // the first output does not fit on the host, so its node must run again
   CHECK(makespan_bound(graph, options).value == cost_of_all(graph) + 1'000'000);
   options.common.budget = 99;
   CHECK(makespan_bound(graph, options).infeasible);
 }
 
 TEST_CASE("The bound on the makespan counts an evict once for several fetches", "[solvers]") {
-  // The output of the first node leaves once, and comes back twice. Each of these copies takes 100 units, in which no
-  // step runs.
+  // The output of the first node is evicted once and fetched twice. Each of these copies takes 100 units of time,
+  // during which no step can run.
   constexpr std::int64_t kCost = 1'000'000;
   const Graph graph =
       tests::build_graph({tests::make_node("first", 60, {}, kCost), tests::make_node("second", 35, {0}, 0),

@@ -1,4 +1,4 @@
-// Tests the search for transfers against the evaluator, which is tested against the definitions elsewhere.
+// Compares the search for transfers with the evaluator. Other tests compare the evaluator with the definitions.
 
 #include <algorithm>
 #include <cstdint>
@@ -38,7 +38,8 @@ Limits random_limits(Random& random, std::int64_t peak) {
   return limits;
 }
 
-/// Checks that the state counts memory and time as the evaluator and timeline() do.
+/// Checks that the state has the same memory and the same times as the evaluator and timeline() compute for its
+/// schedule.
 void require_measured(const Graph& graph, State& state) {
   const Schedule schedule = state.schedule();
   const Evaluation evaluation = core::evaluate(graph, schedule);
@@ -59,7 +60,7 @@ void require_measured(const Graph& graph, State& state) {
   REQUIRE(state.makespan() == core::makespan(graph, schedule, state.limits().link));
 }
 
-/// Changes random transfers. Returns the states before, in order.
+/// Makes up to `count` random changes of transfers. Returns the saved states from before each change, in order.
 std::vector<offloading::Saved> change(Random& random, State& state, int count) {
   std::vector<offloading::Saved> saved;
   for (int k = 0; k < count; ++k) {
@@ -179,7 +180,7 @@ TEST_CASE("offload: with transfers an answer costs at most what recomputation al
     const OffloadOptions options{
         .link = limits.link, .budget = limits.budget, .host_budget = limits.host_budget, .limit = limit};
     const OffloadSolution both = solve_with_transfers(graph, solver, search, options);
-    // Costs of a graph that knows its link are makespans. This must not change the search.
+    // If a graph has a link, its costs are makespans. The search must give the same result for it.
     const Graph linked = graph.with_host_memory(core::HostMemory{limits.link, limits.host_budget});
     const OffloadSolution same = solve_with_transfers(linked, solver, search, options);
     REQUIRE(same.schedule == both.schedule);

@@ -21,7 +21,8 @@ namespace {
 namespace reference = core::reference;
 using tests::Random;
 
-/// Returns the optimum, or nothing if the search for it takes too long.
+/// Returns the optimum of an instance. Returns nothing if brute force takes too long. The inner value is empty if no
+/// schedule fits.
 std::optional<std::optional<reference::FastestSchedule>> optimum(const tests::TransferInstance& instance) {
   try {
     constexpr std::int64_t kWork = 200'000;
@@ -31,12 +32,13 @@ std::optional<std::optional<reference::FastestSchedule>> optimum(const tests::Tr
   }
 }
 
-/// What a number of answers amounts to.
+/// Counts the compared instances, and how the answers of the search compare with the optimum.
 struct Tally {
   std::int64_t instances = 0, infeasible = 0, missed = 0, above = 0;
 };
 
-/// Solves an instance, checks that the answer is within its limits and not below the optimum, and counts it.
+/// Solves an instance, and checks that the answer is within the limits and not below the optimum. Adds the instance to
+/// `tally`.
 void compare(const tests::TransferInstance& instance, Tally& tally) {
   const auto best = optimum(instance);
   if (!best) return;
@@ -66,8 +68,8 @@ void require_mostly_optimal(const Tally& tally, std::int64_t least) {
   CHECK(tally.above * 20 <= tally.instances);
 }
 
-/// A training chain of `stages` stages: forward nodes, then backward nodes, each of which reads the gradient and the
-/// output of the stage before, and some of which read the output of their own stage.
+/// Returns a training chain of `stages` forward nodes and then `stages` backward nodes. Each backward node reads the
+/// gradient of the next stage and the forward output of the stage before. Some also read the output of their own stage.
 tests::TransferInstance random_chain(Random& random, core::NodeId stages) {
   core::GraphBuilder builder;
   for (core::NodeId i = 0; i < stages; ++i) {

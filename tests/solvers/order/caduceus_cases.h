@@ -10,8 +10,9 @@
 
 namespace cairn::tests {
 
-/// Generates a caduceus graph (struct Caduceus) with `nodes` nodes in all, of which `staff` are on the staff. The
-/// weights are uniform in [-most, most], and their sum is at least 0.
+/// Returns a random caduceus graph (a path called the staff, and `bends` further paths that leave and rejoin it) with
+/// `nodes` nodes in all. The staff has `staff` of the nodes. The weights are uniform in [-most, most], and their sum is
+/// at least 0.
 inline solvers::Caduceus generate_caduceus(core::NodeId nodes, core::NodeId staff, core::NodeId bends,
                                            std::int64_t most, std::uint64_t seed) {
   core::Random random(seed);
@@ -29,7 +30,7 @@ inline solvers::Caduceus generate_caduceus(core::NodeId nodes, core::NodeId staf
   for (core::NodeId v = staff + bends; v < nodes; ++v) {
     caduceus.bends[static_cast<std::size_t>(below(bends))].weights.push_back(weight());
   }
-  // If the sum is negative, negates all weights: the memory of a graph does not end below the level at which it begins.
+  // If the sum is negative, all weights are negated, because memory must not end below the level at which it begins.
   std::int64_t total = std::accumulate(caduceus.staff.begin(), caduceus.staff.end(), std::int64_t{0});
   for (const solvers::Caduceus::Bend& bend : caduceus.bends) {
     total = std::accumulate(bend.weights.begin(), bend.weights.end(), total);

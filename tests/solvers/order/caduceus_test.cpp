@@ -15,7 +15,8 @@
 #include "cairn/tests/support/reference_order.h"
 #include "cairn/tests/support/show.h"
 
-// Tests Algorithm 6 and Corollary 7.9 of Jin et al. against brute force over topological cuts.
+// Tests orders of caduceus graphs (Algorithm 6 and Corollary 7.9 of Jin et al.) against brute force over topological
+// cuts.
 namespace cairn::solvers::caduceus_test {
 namespace {
 
@@ -26,7 +27,7 @@ using core::reference::OrderModel;
 using tests::Random;
 namespace reference = core::reference;
 
-/// Draws `count` weights that are uniform in [least, most].
+/// Returns `count` random weights that are uniform in [least, most].
 std::vector<std::int64_t> random_weights(Random& random, std::int64_t count, std::int64_t least, std::int64_t most) {
   std::vector<std::int64_t> weights;
   for (; count > 0; --count) weights.push_back(random.between(least, most));
@@ -52,7 +53,7 @@ Caduceus random_caduceus(Random& random, std::int64_t most_nodes) {
     }
     bend.weights = weights(random.between(1, std::min(longest, left)));
     left -= static_cast<std::int64_t>(bend.weights.size());
-    // Sometimes adds the same bend twice.
+    // Adds some bends twice.
     for (int copies = random.chance(20) ? 2 : 1; copies > 0; --copies) caduceus.bends.push_back(bend);
   }
   return caduceus;
@@ -66,7 +67,7 @@ std::string describe(const Caduceus& caduceus) {
   return text;
 }
 
-/// Builds the graph of a caduceus, with nodes numbered along the staff and afterwards bend by bend.
+/// Builds the graph of a caduceus directly. Nodes are numbered along the staff, and afterwards bend by bend.
 NodeSumGraph literal_graph(const Caduceus& caduceus) {
   std::vector<std::int64_t> weights = caduceus.staff;
   std::vector<NodeSumGraph::Edge> edges;
@@ -93,7 +94,7 @@ bool same(const NodeSumGraph& a, const NodeSumGraph& b) {
   return true;
 }
 
-/// Renumbers the nodes of `graph`: node numbering[k] becomes node k.
+/// Returns `graph` with other node numbers: node numbering[k] becomes node k.
 NodeSumGraph renumbered(const NodeSumGraph& graph, const std::vector<NodeId>& numbering) {
   std::vector<NodeId> place(numbering.size());
   std::vector<std::int64_t> weights;
@@ -118,7 +119,8 @@ TEST_CASE("a caduceus becomes a graph numbered along the staff and then bend by 
   }
 }
 
-/// Returns what is wrong with the optimal or the dominant order of a small caduceus; empty if both are right.
+/// Returns what is wrong with the optimal or the dominant order of a small caduceus, or an empty text if both are
+/// right.
 std::string orders_defect(const Caduceus& caduceus) {
   const NodeSumGraph graph = literal_graph(caduceus);
   const CutLattice lattice = reference::cut_lattice(graph);
@@ -132,7 +134,7 @@ std::string orders_defect(const Caduceus& caduceus) {
   return "";
 }
 
-/// Returns `count` weights from the lowest digits of `number` to the base 3: digit d gives the weight d - 1.
+/// Returns `count` weights from the lowest digits of `number` in base 3. Digit d gives the weight d - 1.
 std::vector<std::int64_t> digits(int number, int count) {
   std::vector<std::int64_t> weights;
   for (; count > 0; --count, number /= 3) weights.push_back(number % 3 - 1);
@@ -265,7 +267,8 @@ TEST_CASE("what is found in any graph is a caduceus with the same orders or an e
         REQUIRE(bend.from < bend.to);
         REQUIRE_FALSE(bend.weights.empty());
       }
-      // find_caduceus() leaves out edges that other edges imply, but the topological cuts must be the same.
+      // find_caduceus() leaves out edges that follow from other edges. So the graphs can differ, but their topological
+      // cuts and the memory after each cut must be the same.
       const NodeSumGraph expected = renumbered(graph, numbering);
       const NodeSumGraph literal = literal_graph(caduceus);
       REQUIRE(reference::cut_lattice(expected).cuts == reference::cut_lattice(literal).cuts);

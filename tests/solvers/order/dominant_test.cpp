@@ -18,8 +18,8 @@
 #include "cairn/tests/support/reference_order.h"
 #include "cairn/tests/support/show.h"
 
-// Tests step graphs (StepGraph), and the algorithms that work on every step graph: minimum cuts, bounds, exact search,
-// local search, and Algorithms 1 and 2 of Jin et al. Compares them with brute force over topological cuts.
+// Tests step graphs (StepGraph) and the algorithms that work on all step graphs: minimum cuts, bounds, exact search,
+// local search, and Algorithms 1 and 2 of Jin et al. The results are compared with brute force over topological cuts.
 namespace cairn::solvers::dominant_test {
 namespace {
 
@@ -58,7 +58,8 @@ NodeSumGraph small_node_sum_graph(Random& random) {
   return NodeSumGraph(weights, edges);
 }
 
-/// Makes a step without output of each node. A positive weight is the step's rise, a negative one its drop.
+/// Turns each node into a step without an output. A positive weight becomes the step's rise, and a negative one its
+/// drop.
 StepGraph steps_of(const NodeSumGraph& graph) {
   std::vector<StepGraph::Step> steps;
   std::vector<StepGraph::Edge> edges;
@@ -70,8 +71,8 @@ StepGraph steps_of(const NodeSumGraph& graph) {
   return StepGraph(steps, edges);
 }
 
-/// Returns a random graph whose steps have any rise, drop and output. Such steps occur if parts of a graph were
-/// replaced by paths.
+/// Returns a random step graph whose rises, drops and outputs are independent of each other. Such steps occur where a
+/// part of a graph was replaced by a path.
 StepGraph any_step_graph(Random& random) {
   const auto n = static_cast<StepId>(random.between(1, 8));
   const std::int64_t most = random.pick(std::vector<std::int64_t>{1, 2, 4, 1000});
@@ -113,15 +114,15 @@ NodeSet set_of(StepId count, const Cut& cut) {
   return set;
 }
 
-/// Draws two topological cuts, of which the first is a subset of the second. Often, they are the empty and the full
-/// cut.
+/// Returns two random topological cuts, the first of which is a subset of the second. Often, these are the empty cut
+/// and the full cut.
 std::pair<NodeSet, NodeSet> random_interval(Random& random, const CutLattice& lattice) {
   if (random.chance(40)) return {lattice.cuts.front(), lattice.cuts.back()};
   const NodeSet a = random.pick(lattice.cuts), b = random.pick(lattice.cuts);
   return {a & b, a | b};
 }
 
-/// Returns an oracle that uses brute force and returns a random order of least peak.
+/// Returns an oracle that finds a random one of the orders of least peak, by brute force.
 PeakOracle brute_force(Random& random) {
   return [&random](const StepGraph& graph, const Cut& from, const Cut& to) -> std::optional<std::vector<StepId>> {
     const OrderModel model(graph);
@@ -150,8 +151,8 @@ TEST_CASE("the dominance oracle agrees with the definition on every order", "[or
       exists = exists || all;
       ++(all ? dominant : other);
     }
-    // dominates_all() must also be right for profiles that no order has. Here, these are slightly better or worse than
-    // the profile of an order.
+    // dominates_all() must also be right for a profile that no order has. This profile is slightly better or worse than
+    // that of a random order.
     Bytes profile = reference::profile_of(model, random.pick(orders));
     for (std::size_t k = 1; k + 1 < profile.size(); ++k) profile[k] += random.between(-1, 1);
     const bool all = std::all_of(orders.begin(), orders.end(), [&](const Order& order) {
@@ -310,7 +311,7 @@ TEST_CASE("the bound of cuts is what its comment says and never above the optimu
       std::int64_t& during = least[static_cast<std::size_t>(move.element)];
       during = std::min(during, lattice.memory[move.from] + graph[move.element].rise);
     }
-    // No order has a peak below the memory at its beginning, which is 0, or below that at its end.
+    // No order has a peak below the memory at its beginning, which is 0, nor below the memory at its end.
     const std::int64_t expected =
         std::max({*std::max_element(least.begin(), least.end()), lattice.memory.front(), lattice.memory.back()});
     core::Stopwatch watch({});
@@ -335,7 +336,7 @@ TEST_CASE("exact search finds the least peak from any cut to any other", "[order
     const std::int64_t least = reference::least_peak(reference::cut_lattice(model, from, to));
     ExactOptions options;
     if (random.chance(30)) options.upper_bound = least + random.between(-2, 2);
-    // Callers who know an order set the upper bound to its peak, or to one byte less.
+    // This is how callers that know some order set the upper bound: to the peak of the order, or to one byte less.
     if (from == 0 && random.chance(30)) options.upper_bound = peak(graph, graph.any_order()) - random.below(2);
     core::Stopwatch watch({});
     const ExactResult result = exact_order(graph, cut_of(n, from), cut_of(n, to), options, watch);
@@ -487,7 +488,7 @@ TEST_CASE("local search returns an order that is no worse than its start", "[ord
     std::vector<std::vector<StepId>> results;
     for (int repeat = 0; repeat < 2; ++repeat) {
       std::int64_t best = std::numeric_limits<std::int64_t>::max();
-      bool told_right = true;  // checked later, because REQUIRE may not be used on other threads
+      bool told_right = true;  // is checked later, because REQUIRE must not be used on other threads
       options.found = [&](const std::vector<StepId>& order, std::int64_t reached) {
         told_right = told_right && reference::is_order(steps, order) && peak(steps, order) == reached && reached < best;
         best = reached;
@@ -502,7 +503,7 @@ TEST_CASE("local search returns an order that is no worse than its start", "[ord
     improved += peak(steps, results[0]) < before;
   }
   CHECK(improved > 20);
-  // A search that reaches the lower bound ends long before its limit.
+  // A search that knows the lower bound must end as soon as it reaches the bound, long before its limit.
   const Graph graph = small_graph(random);
   const StepGraph steps(graph);
   OrderSearchOptions options{.lower_bound = reference::least_peak(reference::cut_lattice(graph))};

@@ -17,12 +17,12 @@
 namespace cairn::solvers::exact_test {
 namespace {
 
-/// Returns a function that draws a number from 0 to most - 1.
+/// Returns a function that returns a random number from 0 to most - 1.
 auto drawn_below(core::Random& random) {
   return [&random](std::int64_t most) { return static_cast<StepId>(random.uniform() * static_cast<double>(most)); };
 }
 
-/// Returns the step graph of a computation graph with `count` nodes and up to `edges` edges between random pairs.
+/// Returns the step graph of a computation graph with `count` nodes, and with up to `edges` edges between random pairs.
 StepGraph random_steps(StepId count, int edges, std::uint64_t seed) {
   core::Random random(seed);
   const auto below = drawn_below(random);
@@ -38,9 +38,9 @@ StepGraph random_steps(StepId count, int edges, std::uint64_t seed) {
   return StepGraph(builder.build());
 }
 
-/// Returns the step graph of a computation graph with layers of `width` nodes. A node reads one or two nodes of the
-/// layer before; one node in seven also reads a node two layers before. Odd seeds add scratch, and every second odd
-/// seed also adds kept nodes.
+/// Returns the step graph of a computation graph with `count` nodes in layers of `width` nodes. A node reads one or two
+/// nodes of the layer before, and one node in seven also reads a node two layers before. Odd seeds add scratch, and
+/// every second odd seed also adds kept nodes.
 StepGraph layered_steps(StepId count, StepId width, std::uint64_t seed) {
   core::Random random(seed);
   const auto below = drawn_below(random);
@@ -57,8 +57,8 @@ StepGraph layered_steps(StepId count, StepId width, std::uint64_t seed) {
   return StepGraph(builder.build());
 }
 
-/// Returns whether an order exists whose memory stays below `bytes` while its steps run. Visits every cut that such
-/// orders reach.
+/// Returns whether some order keeps the memory during each step below `bytes`. Visits every cut, i.e. every set of
+/// steps that have run, that such an order can reach.
 bool has_order_below(const StepGraph& graph, std::int64_t bytes) {
   const StepId n = graph.step_count();
   const auto contains = [](std::uint64_t set, StepId s) { return (set >> s & 1) != 0; };
@@ -85,8 +85,8 @@ bool has_order_below(const StepGraph& graph, std::int64_t bytes) {
 }
 
 TEST_CASE("no cut search below the exact peak comes to the end") {
-  // The graphs are long and narrow, so that the search passes many cuts of low memory (valleys) and discards the
-  // alternatives to them.
+  // These graphs are long and narrow. In such graphs, the search passes many cuts of low memory (valleys), and discards
+  // all alternatives to a valley once it has passed.
   for (std::uint64_t seed = 0; seed < 120; ++seed) {
     const StepGraph steps = seed % 2 == 0 ? layered_steps(60, 3, seed / 2) : layered_steps(48, 4, seed / 2);
     core::Stopwatch watch({});
@@ -134,8 +134,8 @@ TEST_CASE("exact search proves what no order can do") {
 }
 
 TEST_CASE("exact search does not depend on which end the memory is at") {
-  // Sets of steps need two words of 64 bits for 70 steps, and three for 150. In one graph memory grows, so the valley
-  // is at the beginning; in the mirrored graph it is at the end.
+  // A set of steps needs two 64-bit words for 70 steps, and three for 150 steps. In the first graph, memory grows, so
+  // the valley is at the beginning. In the mirrored graph, it is at the end.
   for (const StepId count : {70, 150}) {
     std::vector<StepGraph::Step> steps(static_cast<std::size_t>(count));
     std::vector<StepGraph::Edge> edges;

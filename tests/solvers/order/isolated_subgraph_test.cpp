@@ -1,5 +1,5 @@
-// Tests isolated subgraphs, their replacement by paths (Lemma 5.4 of Jin et al.) and series-parallel reduction against
-// the definitions.
+// Tests isolated subgraphs, replacing them by paths (Lemma 5.4 of Jin et al.), and series-parallel reduction. The
+// results are compared with the definitions.
 #include "cairn/solvers/order/internal/isolated_subgraph.h"
 
 #include <algorithm>
@@ -26,8 +26,8 @@ using reference::NodeSet;
 using reference::Order;
 using EdgeList = std::vector<std::pair<NodeId, NodeId>>;
 
-/// Returns the edges of the graph with a source, node_count(), before all nodes without inputs, and a sink,
-/// node_count() + 1, after all nodes without readers.
+/// Returns the edges of the graph with two additional nodes: a source, node_count(), before all nodes without inputs,
+/// and a sink, node_count() + 1, after all nodes without readers.
 EdgeList edges_between_ends(const Graph& graph) {
   const NodeId source = graph.node_count(), sink = source + 1;
   EdgeList edges;
@@ -39,7 +39,8 @@ EdgeList edges_between_ends(const Graph& graph) {
   return edges;
 }
 
-/// Returns the isolated subgraphs that contain neither the added source nor the added sink.
+/// Returns the isolated subgraphs of the graph that begin and end at nodes of the graph, not at the two additional
+/// nodes.
 std::vector<IsolatedSubgraph> subgraphs_within(const Graph& graph) {
   const NodeId source = graph.node_count(), sink = source + 1;
   auto found = solvers::isolated_subgraphs(sink + 1, edges_between_ends(graph), source, sink, 1000);
@@ -67,7 +68,8 @@ TEST_CASE("isolated subgraphs are isolated by the definition and none with sever
       CHECK(begun.insert(subgraph.source).second);
       ++found_in_all;
     }
-    // For each node with several readers, finds the smallest isolated set with this source by trying all sets.
+    // For each node with several readers, finds the smallest isolated set of nodes whose source is this node, by trying
+    // all sets.
     for (NodeId source = 0; source < graph.node_count() && graph.node_count() <= 9; ++source) {
       if (graph.readers(source).size() < 2) continue;
       const auto all = NodeSet{1} << graph.node_count();
@@ -78,7 +80,7 @@ TEST_CASE("isolated subgraphs are isolated by the definition and none with sever
           return std::any_of(graph.inputs(v).begin(), graph.inputs(v).end(),
                              [&](NodeId u) { return reference::contains(set, u); });
         };
-        if (inputs_inside(source)) continue;  // `source` is not the source of this set
+        if (inputs_inside(source)) continue;  // `source` reads a node of the set, so it is not the source of the set
         if (least == 0 || std::popcount(set) < std::popcount(least)) least = set;
       }
       const auto same = std::find_if(found.begin(), found.end(),
@@ -123,7 +125,7 @@ TEST_CASE("linearizing by a dominant order keeps the least peak and every schedu
     for (const IsolatedSubgraph& subgraph : subgraphs_within(graph)) {
       if (subgraph.inner.size() > 6) continue;
       INFO(show(graph));
-      // Returns the internal profile up to before the sink runs, because the sink's scratch does not belong to the
+      // Returns the internal profile up to the step before the sink, because the sink's scratch does not belong to the
       // subgraph.
       const auto inner_profile = [&](const Order& order) {
         reference::Bytes bytes = reference::internal_profile(graph, set_of(subgraph), order);
@@ -163,8 +165,8 @@ TEST_CASE("series-parallel reduction takes each edge once and leaves nothing exa
     INFO(show(graph));
     const NodeId source = graph.node_count(), sink = source + 1;
     const EdgeList edges = edges_between_ends(graph);
-    // The value of an edge describes the part of the graph that the edge replaces: the ends of the part (Definition 7.1
-    // of Jin et al.), and each of its edges once.
+    // Describes the part of the graph that an edge has replaced: the ends of the part (Definition 7.1 of Jin et al.),
+    // and each of its edges once.
     struct Part {
       NodeId source = core::kNoNode, sink = core::kNoNode;
       EdgeList edges;

@@ -16,8 +16,8 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/reference_order.h"
 
-// Tests the search over orders of keys (search_key_orders()) against brute force over topological cuts, and on several
-// machines.
+// Tests search_key_orders(), the search over orders of keys, i.e. of the nodes of a tree where paths meet. Compares it
+// with brute force over topological cuts, and its results on several machines.
 namespace cairn::solvers::key_orders_search_test {
 namespace {
 
@@ -29,7 +29,8 @@ using tests::Random;
 namespace reference = core::reference;
 using Step = KeyOrdersFound::Place;
 
-/// The steps that an order must contain. Each step is a segment of a part of the tree.
+/// The steps that an order of the tree must contain. Each step is a segment of a part (a key or a free path) of the
+/// tree.
 struct Steps {
   std::vector<Step> steps;
   std::vector<Segment> segments;
@@ -43,7 +44,7 @@ Steps steps_of(const KeyTree& tree) {
   const auto keys = static_cast<std::int32_t>(tree.keys.size());
   Steps all;
   reference::NodeSet readers = 0;
-  std::vector<std::int32_t> first, last, parent;  // for each part: its steps and its parent
+  std::vector<std::int32_t> first, last, parent;  // for each part: its first step, the end of its steps, and its parent
   const auto add_part = [&](std::int32_t part, const std::vector<Segment>& segments, std::int32_t number) {
     for (const Segment& segment : segments) {
       all.steps.push_back({part, number++});
@@ -94,7 +95,7 @@ std::vector<Segment> random_chain(Random& random, std::int64_t steps, std::int64
   return chain;
 }
 
-/// Returns a random tree of a few keys. Some keys and paths are equal, and some paths are free (KeyTree::Free).
+/// Returns a random tree of a few keys. Some keys and some paths are equal, and some paths are free (KeyTree::Free).
 KeyTree random_tree(Random& random) {
   const std::int64_t most = random.pick(std::vector<std::int64_t>{0, 1, 2, 3, 10, 1000});
   const int readers = static_cast<int>(random.between(1, 5));
@@ -142,7 +143,7 @@ std::string describe(const KeyTree& tree) {
   return text;
 }
 
-/// Returns what is wrong with an answer; empty if nothing is. If `lattice` is given, the answer must be dominant.
+/// Returns what is wrong with an answer, or an empty text. If `lattice` is given, the answer must be a dominant order.
 std::string defect(const Steps& all, const KeyOrdersFound& found, const reference::CutLattice* lattice) {
   Order order;
   for (const Step& step : found.steps) order.push_back(all.number(step));
@@ -224,8 +225,9 @@ TEST_CASE("of equal subtrees one order in each class is tried and its peak is th
       if (tried) tried_peaks.push_back(peak);
     });
     fewer += tried_peaks.size() < all_peaks.size() ? 1 : 0;
-    // Orders that differ only by exchanges of equal subtrees form a class, and all classes have the same size. So the
-    // orders that are tried have the same peaks as all orders, but each peak occurs fewer times by that factor.
+    // Orders that differ only by exchanging equal subtrees form a class. All classes have the same size, and the search
+    // tries one order of each class. So the tried orders have the same peaks as all orders, but each peak fewer times
+    // by this factor.
     std::sort(all_peaks.begin(), all_peaks.end());
     std::sort(tried_peaks.begin(), tried_peaks.end());
     REQUIRE(!tried_peaks.empty());

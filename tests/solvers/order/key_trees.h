@@ -8,12 +8,12 @@
 #include "cairn/solvers/order/device/key_orders.h"
 #include "cairn/tests/support/random_graph.h"
 
-/// Random trees of keys (KeyTree), for tests and benches.
+/// These functions make random trees of keys (KeyTree), for tests and benchmarks.
 namespace cairn::tests {
 
-/// Returns a random tree of keys without sizes. The numbers of parents are lower than those of their children.
-/// `readers` paths start at the source. Up to `meetings` times, two or three of them meet at a key. The remaining paths
-/// end at the sink.
+/// Returns a random tree of keys without sizes. `readers` paths start at the source. Up to `meetings` times, two or
+/// three paths meet at a key and continue as one path. The remaining paths end at the sink. A parent has a lower number
+/// than its children.
 inline solvers::KeyTree key_tree_shape(Random& random, int readers, int meetings) {
   std::vector<std::int32_t> parents(static_cast<std::size_t>(readers), -1), ends;
   for (int k = 0; k < readers; ++k) ends.push_back(k);
@@ -27,7 +27,7 @@ inline solvers::KeyTree key_tree_shape(Random& random, int readers, int meetings
     }
     ends.push_back(meeting);
   }
-  // Numbers are reversed, so that parents come first.
+  // The numbers are reversed, because parents were made after their children but must come before them.
   const auto count = static_cast<std::int32_t>(parents.size());
   solvers::KeyTree tree;
   tree.keys.resize(parents.size());
@@ -41,11 +41,12 @@ inline solvers::KeyTree key_tree_shape(Random& random, int readers, int meetings
 }
 
 /// Returns a random tree of keys with sizes as in a computation graph. The path after a key has at most `longest_path`
-/// nodes. A key frees the outputs with which its children's paths end.
+/// nodes. A key reads the last outputs of its children's paths and frees them.
 inline solvers::KeyTree random_key_tree(Random& random, int readers, int meetings, std::int64_t longest_path) {
   solvers::KeyTree tree = key_tree_shape(random, readers, meetings);
   tree.released = random.between(1, 100);
-  std::vector<std::int64_t> left(tree.keys.size(), 0);  // bytes with which the children's paths end
+  // Holds, for each key, the bytes of the last outputs of its children's paths.
+  std::vector<std::int64_t> left(tree.keys.size(), 0);
   for (std::size_t k = tree.keys.size(); k-- > 0;) {
     solvers::KeyTree::Key& key = tree.keys[k];
     std::int64_t size = random.between(1, 100);

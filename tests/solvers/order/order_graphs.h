@@ -9,12 +9,12 @@
 #include "cairn/core/graph.h"
 #include "cairn/tests/support/random_graph.h"
 
-/// Small random graphs of the classes for which there are order solvers. They have many corner cases: equal and zero
-/// sizes, scratch, in-place nodes, kept nodes, any numbering. They are independent of models/random_graphs.h, which has
-/// tests of its own.
+/// These functions make small random graphs of the classes for which there are order solvers. The graphs have many
+/// corner cases: equal sizes, sizes of 0, scratch, in-place nodes, kept nodes, and any numbering. They share no code
+/// with models/random_graphs.h, which has tests of its own.
 namespace cairn::tests {
 
-/// The inputs of each node of a graph without sizes (a shape). Nodes are numbered in a topological order.
+/// The shape of a graph, i.e. the inputs of each node without any sizes. Nodes are numbered in a topological order.
 using Inputs = std::vector<std::vector<core::NodeId>>;
 
 inline core::NodeId node_of_shape(Inputs& shape, std::vector<core::NodeId> inputs = {}) {
@@ -26,7 +26,7 @@ inline void link(Inputs& shape, core::NodeId from, core::NodeId to) {
   if (std::find(inputs.begin(), inputs.end(), from) == inputs.end()) inputs.push_back(from);
 }
 
-/// Returns a pumpkin: a source and a sink with chains of these lengths between them. Length 0 is an edge.
+/// Returns a pumpkin: a source and a sink, and between them chains of these lengths. A chain of length 0 is an edge.
 inline Inputs pumpkin_shape(const std::vector<std::int64_t>& lengths) {
   Inputs shape;
   const core::NodeId source = node_of_shape(shape);
@@ -50,7 +50,8 @@ inline Inputs pumpkin_shape(Random& random) {
   return pumpkin_shape(lengths);
 }
 
-/// Every node but the last is read by one later node. With `forest`, some nodes are read by none.
+/// Returns an in-tree of n nodes: every node except the last is read by one later node. With `forest`, some nodes are
+/// not read.
 inline Inputs in_tree_shape(Random& random, core::NodeId n, bool forest) {
   Inputs shape(static_cast<std::size_t>(n));
   const std::int64_t reach = random.between(1, n);
@@ -60,7 +61,8 @@ inline Inputs in_tree_shape(Random& random, core::NodeId n, bool forest) {
   }
   return shape;
 }
-/// Every node but the first reads one earlier node. With `forest`, some nodes read none.
+/// Returns an out-tree of n nodes: every node except the first reads one earlier node. With `forest`, some nodes read
+/// none.
 inline Inputs out_tree_shape(Random& random, core::NodeId n, bool forest) {
   Inputs shape(static_cast<std::size_t>(n));
   const std::int64_t reach = random.between(1, n);
@@ -71,7 +73,8 @@ inline Inputs out_tree_shape(Random& random, core::NodeId n, bool forest) {
   return shape;
 }
 
-/// Returns a starborescence: a source and an in-tree. The tree's leaves, and some of its inner nodes, read the source.
+/// Returns a starborescence of n nodes: a source, and an in-tree whose leaves and some of whose inner nodes read the
+/// source.
 inline Inputs starborescence_shape(Random& random, core::NodeId n) {
   const Inputs tree = in_tree_shape(random, n - 1, false);
   Inputs shape;
@@ -85,7 +88,8 @@ inline Inputs starborescence_shape(Random& random, core::NodeId n) {
   return shape;
 }
 
-/// Returns the shape of a graph with the nodes 0 to n - 1 and these edges, renumbered in a topological order.
+/// Returns the shape of a graph with the nodes 0 to n - 1 and these edges. The nodes are renumbered in a topological
+/// order.
 inline Inputs sorted_shape(core::NodeId n, const std::vector<std::pair<core::NodeId, core::NodeId>>& edges) {
   std::vector<core::NodeId> position(static_cast<std::size_t>(n), core::kNoNode);
   for (core::NodeId next = 0; next < n;) {
@@ -104,8 +108,8 @@ inline Inputs sorted_shape(core::NodeId n, const std::vector<std::pair<core::Nod
   return shape;
 }
 
-/// Returns a series-parallel graph: starts with one edge, and repeatedly doubles an edge or inserts a node into an
-/// edge. With `open`, sometimes removes the source or the sink, which leaves several of them.
+/// Returns a series-parallel graph of n nodes. It is made from one edge by repeatedly doubling an edge or inserting a
+/// node into an edge. With `open`, the source or the sink is sometimes removed, so that there are several of them.
 inline Inputs series_parallel_shape(Random& random, core::NodeId n, bool open) {
   std::vector<std::pair<core::NodeId, core::NodeId>> edges{{0, 1}};
   const int doubled = random.pick(std::vector<int>{20, 50, 70});
@@ -122,7 +126,7 @@ inline Inputs series_parallel_shape(Random& random, core::NodeId n, bool open) {
   }
   Inputs shape = sorted_shape(n, edges);
   if (!open || n < 3) return shape;
-  if (random.chance(50)) shape.pop_back();  // the sink is the last, and nobody reads it
+  if (random.chance(50)) shape.pop_back();  // removes the sink, which is the last node and has no reader
   if (random.chance(50)) {
     shape.erase(shape.begin());
     for (auto& inputs : shape) {
@@ -133,7 +137,7 @@ inline Inputs series_parallel_shape(Random& random, core::NodeId n, bool open) {
   return shape;
 }
 
-/// Returns a graph in which each pair of nodes has an edge with the same probability.
+/// Returns a graph of n nodes in which each pair of nodes has an edge with the same probability.
 inline Inputs any_shape(Random& random, core::NodeId n) {
   Inputs shape(static_cast<std::size_t>(n));
   const int density = random.pick(std::vector<int>{5, 20, 35, 50, 80});
@@ -145,8 +149,8 @@ inline Inputs any_shape(Random& random, core::NodeId n) {
   return shape;
 }
 
-/// Gives the nodes of a shape sizes and all other attributes. Half of the graphs are numbered at random. Names have the
-/// same length, so that none is part of another when tests look for names in messages.
+/// Makes nodes of a shape and gives them sizes and all other attributes. In half of the graphs, the nodes are numbered
+/// at random. All names have the same length, so that no name is part of another one in a message.
 inline std::vector<core::Node> dressed(Random& random, const Inputs& shape) {
   const std::size_t n = shape.size();
   std::vector<core::NodeId> id = numbers_below(static_cast<core::NodeId>(n));
@@ -170,19 +174,20 @@ inline std::vector<core::Node> dressed(Random& random, const Inputs& shape) {
   }
   if (n > 0 && random.chance(10)) nodes[static_cast<std::size_t>(id[0])].size = 0;
   if (n > 0 && random.chance(10)) nodes[static_cast<std::size_t>(id[0])].keep = true;
-  // In topological order: a node's legal scratch depends on the final sizes of its inputs.
+  // Goes through the nodes in topological order, because a node's legal scratch depends on the final sizes of its
+  // inputs.
   for (const core::NodeId v : id) {
     if (!nodes[static_cast<std::size_t>(v)].inputs.empty() && random.chance(in_place)) make_in_place(random, nodes, v);
   }
   return nodes;
 }
 
-/// Returns a pumpkin whose branches are all equal.
+/// Returns a pumpkin with `branches` equal branches of `length` nodes each.
 inline core::Graph equal_branches(Random& random, std::int64_t branches, std::int64_t length) {
   const std::int64_t most = random.pick(std::vector<std::int64_t>{1, 2, 3, 20, 1000});
   const int scratch = random.pick(std::vector<int>{0, 40}), keep = random.pick(std::vector<int>{0, 0, 20});
-  // The pattern is the source, one branch and the sink. The first node of a branch gets no negative scratch, because
-  // only one of the branches could take over the source's storage.
+  // The pattern has the source, one branch and the sink. The first node of the branch gets no negative scratch, because
+  // only one of the branches could overwrite the source's storage.
   std::vector<core::Node> pattern(static_cast<std::size_t>(length + 2));
   for (std::size_t place = 0; place < pattern.size(); ++place) {
     core::Node& node = pattern[place];

@@ -19,7 +19,7 @@
 #include "cairn/tests/support/reference_order.h"
 #include "cairn/tests/support/show.h"
 
-// Tests the order solvers against brute force over topological cuts, on about a hundred thousand small graphs.
+// Compares the order solvers with brute force over topological cuts, on about a hundred thousand small graphs.
 namespace cairn::solvers::order_property_test {
 namespace {
 
@@ -34,7 +34,8 @@ namespace reference = core::reference;
 struct OrderSolver {
   std::string name;
   Solution (*solve)(const Graph&, const OrderOptions&);
-  /// Returns the nodes that keep a graph from being in the solver's class; none if the graph is in it.
+  /// Returns the nodes because of which a graph is not in the solver's class. Returns no node if the graph is in the
+  /// class.
   std::function<std::vector<NodeId>(const Graph&)> culprits;
   bool dominant;
 };
@@ -53,21 +54,21 @@ const std::vector<OrderSolver>& order_solvers() {
   return solvers;
 }
 
-/// Returns the solvers whose class contains the graph.
+/// Returns the solvers that accept the graph, because it is in their class.
 std::vector<OrderSolver> solvers_of(const Graph& graph) {
   std::vector<OrderSolver> solvers = order_solvers();
   std::erase_if(solvers, [&](const OrderSolver& solver) { return !solver.culprits(graph).empty(); });
   return solvers;
 }
 
-/// Sets one thread, because starting several takes longer than solving such small graphs.
+/// Returns the options with one thread, because starting threads takes longer than solving such a small graph.
 OrderOptions one_thread(OrderOptions options = {}) {
   options.threads = 1;
   return options;
 }
 
-/// Returns what is wrong with a schedule and its measures; empty if nothing is. Checks only what must hold under any
-/// limit.
+/// Returns what is wrong with a schedule and its claimed measures, or an empty text. Checks only what must hold under
+/// every limit.
 std::string measures_defect(const Graph& graph, const Solution& solution, std::int64_t optimum) {
   const Schedule& schedule = solution.schedule;
   if (!reference::valid(graph, schedule)) return "the schedule is not valid";
@@ -84,7 +85,7 @@ std::string measures_defect(const Graph& graph, const Solution& solution, std::i
   return on_curve ? "" : "the schedule is not among the tradeoffs";
 }
 
-/// Returns what is wrong with an answer that no limit cut short; empty if nothing is.
+/// Returns what is wrong with an answer that no limit has cut short, or an empty text.
 std::string answer_defect(const OrderSolver& solver, const Graph& graph, const Solution& solution,
                           const CutLattice& lattice) {
   const std::int64_t optimum = reference::least_peak(lattice);
@@ -96,14 +97,14 @@ std::string answer_defect(const OrderSolver& solver, const Graph& graph, const S
   if (solution.timed_out) return "timed out";
   if (!solver.dominant) return "";
   if (!reference::dominates_all(reference::profile(graph, solution.schedule), lattice)) return "not dominant";
-  // A graph with one source and one sink has an internal profile (Definition 5.2 of Jin et al.). Dominance of internal
-  // profiles is a stronger condition.
+  // If the graph has one source and one sink, the order also has an internal profile (Definition 5.2 of Jin et al.).
+  // For this profile, dominance is a stronger condition.
   if (graph.node_count() < 2 || tests::sources(graph).size() != 1 || tests::sinks(graph).size() != 1) return "";
   const reference::Bytes internal = reference::internal_profile(graph, solution.schedule.steps);
   return reference::dominates_all(internal, reference::internal_lattice(graph)) ? "" : "not internally dominant";
 }
 
-/// Checks all solvers whose class contains the graph. Returns their number.
+/// Checks all solvers that accept the graph. Returns the number of these solvers.
 int examine(const Graph& graph) {
   const CutLattice lattice = reference::cut_lattice(graph);
   int solved = 0;
@@ -141,8 +142,8 @@ TEST_CASE("order solvers on every graph of up to four nodes with sizes from zero
   }
 }
 
-/// Checks the solvers on `count` graphs that make(random, number) draws. Each must be in the class that `is_member`
-/// tests, and at least `least_solved` solvers must accept it.
+/// Checks the solvers on `count` graphs that make(random, number) returns. Each graph must be in the class that
+/// `is_member` tests, and at least `least_solved` solvers must accept it.
 template <class Make>
 void examine_class(std::uint64_t seed, int count, int least_solved, bool (*is_member)(const Graph&), const Make& make) {
   Random random(seed);
@@ -207,8 +208,8 @@ TEST_CASE("order solvers on small graphs of any shape", "[order]") {
 TEST_CASE("order solvers on small graphs side by side and one after the other", "[order]") {
   Random random(8);
   for (int i = 0; i < 4000; ++i) {
-    // The graph has two parts of random classes. The second part is separate from the first, or its sources read the
-    // first part's last node.
+    // The graph has two parts of random classes. Either they are separate, or the sources of the second part read the
+    // last node of the first part.
     Inputs shape;
     const bool in_series = random.chance(50);
     for (int part = 0; part < 2; ++part) {
@@ -284,7 +285,7 @@ TEST_CASE("order solvers name a node that breaks their class", "[order]") {
                    : i % 5 == 2 ? tests::in_tree_shape(random, n, random.chance(50))
                    : i % 5 == 3 ? tests::out_tree_shape(random, n, random.chance(50))
                                 : tests::series_parallel_shape(random, n, random.chance(50));
-    // Mostly adds one edge, so that the graph is as close to its class as possible.
+    // In most cases, adds only one edge, so that the graph is almost in the class.
     const auto last = static_cast<NodeId>(shape.size()) - 1;
     if (random.chance(70) && last > 0) {
       const NodeId to = few(random, 1, last);
@@ -309,8 +310,8 @@ TEST_CASE("order solvers name a node that breaks their class", "[order]") {
   for (std::size_t s = 2; s < refused.size(); ++s) CHECK(refused[s] > 300);
 }
 
-/// Returns graphs of all classes for which there are solvers, and of no class. They have at most 128 nodes. Some are
-/// too hard for the limits of these tests.
+/// Returns graphs of at most 128 nodes: of each class for which there is a solver, and of no such class. Some are too
+/// hard to be solved within the limits of these tests.
 std::vector<Graph> larger_graphs(Random& random) {
   std::vector<std::int64_t> lengths;
   for (int branch = 0; branch < 10; ++branch) lengths.push_back(random.between(1, 8));
@@ -327,8 +328,8 @@ std::vector<Graph> larger_graphs(Random& random) {
           models::generate_series_parallel(90, 10, models::GeneratedSizes{}, seed)};
 }
 
-/// Checks an answer under a limit: the order is valid, and its peak, bound and status are true. `order` must also not
-/// be worse than the input order.
+/// Checks an answer that a limit may have cut short. The order must be valid, and its peak, bound and status must be
+/// right. Solver `order` must also be no worse than the input order.
 void check_limited(const Graph& graph, const OrderSolver& solver, const Solution& solution) {
   INFO(solver.name << " on " << graph.node_count() << " nodes");
   const core::Evaluation evaluation = core::evaluate(graph, solution.schedule);
@@ -422,8 +423,8 @@ TEST_CASE("exact methods for one class agree with those for a larger one", "[ord
   }
 }
 
-/// Builds the graph of section 9 of Jin et al. for these numbers, from the formulas there; with `tree`, that of
-/// Corollary 9.6.
+/// Returns the graph for these numbers in the hardness proof of Jin et al. (section 9), built from the formulas there.
+/// With `tree`, returns the tree of Corollary 9.6 instead.
 Graph three_partition_graph(const std::vector<std::int64_t>& numbers, bool tree) {
   const auto n = static_cast<std::int64_t>(numbers.size()), m = n / 3;
   const std::int64_t group = std::accumulate(numbers.begin(), numbers.end(), std::int64_t{0}) / m;
@@ -451,7 +452,7 @@ std::int64_t feasible_peak(const std::vector<std::int64_t>& numbers) {
   return m * (m + 1) * n * group / 2 + m * group + m * (m + 1) * group / 2;
 }
 
-/// Returns whether the numbers can be divided into groups of this sum. Tries all divisions.
+/// Returns whether the numbers can be divided into groups of three with this sum, by trying all divisions.
 bool can_be_split(const std::vector<std::int64_t>& numbers, std::int64_t sum) {
   std::vector<std::int64_t> groups(numbers.size() / 3, 0);
   const std::function<bool(std::size_t)> place = [&](std::size_t next) {
@@ -462,15 +463,15 @@ bool can_be_split(const std::vector<std::int64_t>& numbers, std::int64_t sum) {
       const bool done = place(next + 1);
       group -= numbers[next];
       if (done) return true;
-      if (group == 0) break;  // all empty groups are alike
+      if (group == 0) break;  // all empty groups are alike, so only the first one needs to be tried
     }
     return false;
   };
   return place(0);
 }
 
-/// Draws 3m positive numbers, for m = `groups`, that sum to m * sum but cannot be divided into m groups of this sum.
-/// None of them exceeds `sum`.
+/// Returns 3m random positive numbers for m = `groups`. They add up to m * sum, but cannot be divided into m groups of
+/// three with this sum. No number exceeds `sum`.
 std::vector<std::int64_t> infeasible_numbers(Random& random, int groups, std::int64_t sum) {
   while (true) {
     std::vector<std::int64_t> numbers(static_cast<std::size_t>(3 * groups), 1);
@@ -532,7 +533,7 @@ TEST_CASE("3-Partition: the peak says whether the numbers can be split", "[order
 TEST_CASE("3-Partition with fifteen and eighteen numbers", "[order]") {
   const std::vector<std::int64_t> fifteen = models::feasible_three_partition(5, 40, 1);
   CHECK(pumpkin(three_partition_graph(fifteen, false), one_thread()).peak == feasible_peak(fifteen));
-  // Equal chains are one kind in the solver's table. There are three kinds of six chains each.
+  // In the solver's table, equal chains are copies of one kind. These numbers give three kinds of six copies each.
   std::vector<std::int64_t> eighteen;
   for (int i = 0; i < 6; ++i) eighteen.insert(eighteen.end(), {3, 5, 12});
   CHECK(pumpkin(three_partition_graph(eighteen, false), one_thread()).peak == feasible_peak(eighteen));
@@ -543,7 +544,8 @@ TEST_CASE("3-Partition with fifteen and eighteen numbers", "[order]") {
 }
 
 TEST_CASE("3-Partition with fifteen and eighteen numbers that parity keeps from being split", "[order]") {
-  // Every group must sum to 41, so it needs an odd number of odd numbers. But there are fewer odd numbers than groups.
+  // Every group must add up to 41, so it must contain an odd number of odd numbers. But there are fewer odd numbers
+  // than groups.
   const std::vector<std::int64_t> fifteen = {10, 10, 12, 12, 14, 14, 16, 16, 18, 18, 14, 14, 13, 13, 11};
   const std::vector<std::int64_t> eighteen = {10, 18, 12, 16, 14, 14, 8, 20, 6, 22, 10, 18, 12, 16, 12, 12, 13, 13};
   CHECK(pumpkin(three_partition_graph(fifteen, false), one_thread()).peak > feasible_peak(fifteen));

@@ -1,5 +1,5 @@
-// Tests large graphs of shapes that have once exhausted a solver's stack, memory or time. The limits are of work, not
-// of time. The tests check that solvers end, and what they return.
+// Tests large graphs of shapes that have once exhausted a solver's stack, memory or time. It checks that the solvers
+// end, and what they return. The limits are on work, not on time.
 
 #include "cairn/core/profile.h"
 #include "cairn/models/random_graphs.h"
@@ -21,7 +21,7 @@ core::Node node_of(std::int64_t size, std::int64_t scratch, std::vector<NodeId> 
   return node;
 }
 
-/// Returns a path whose sizes rise while its peaks fall, so that every node is a segment of its own. With `leaves`,
+/// Returns a path whose sizes rise and whose peaks fall, so that every node is a segment of its own. With `leaves`,
 /// every node also reads a leaf.
 Graph path_of_segments(NodeId length, bool leaves) {
   core::GraphBuilder builder;
@@ -35,8 +35,8 @@ Graph path_of_segments(NodeId length, bool leaves) {
   return builder.build();
 }
 
-/// Returns a source and a sink with `count` chains of `length` nodes between them. With `pairs`, the end of each chain
-/// first meets another reader of the source.
+/// Returns a source and a sink, and between them `count` chains of `length` nodes each. With `pairs`, the end of each
+/// chain first meets another reader of the source.
 Graph star(NodeId count, NodeId length, bool pairs) {
   core::GraphBuilder builder;
   const NodeId source = builder.add(node_of(100, 0, {}));

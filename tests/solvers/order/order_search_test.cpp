@@ -17,7 +17,7 @@ StepGraph random_steps(tests::Random& random, core::NodeId least, core::NodeId m
   return StepGraph(tests::random_graph(random, {.min_nodes = least, .max_nodes = most}));
 }
 
-/// Returns a graph of `nodes` steps, with twice as many edges between random pairs.
+/// Returns a step graph with `nodes` steps, and with twice as many edges between random pairs of steps.
 StepGraph wide_steps(std::uint64_t seed, StepId nodes) {
   tests::Random random(seed);
   std::vector<StepGraph::Step> steps(nodes);
@@ -159,7 +159,7 @@ TEST_CASE("the search proves small graphs optimal and says so") {
     const StepGraph graph(nodes);
     std::int64_t proved = -1, found = -1;
     OrderSearchOptions options{.seed = static_cast<std::uint64_t>(i)};
-    options.lower_bound = -1;  // never reached
+    options.lower_bound = -1;  // a bound that the search never reaches
     options.proved = [&](std::int64_t bytes) { proved = bytes; };
     options.found = [&](const std::vector<StepId>& order, std::int64_t bytes) {
       CHECK(peak(graph, order) == bytes);

@@ -11,14 +11,15 @@ namespace cairn::tests {
 
 struct PumpkinShape {
   std::int64_t kinds = 3;
-  std::int64_t copies = 1;  ///< largest number of copies of a kind
-  std::int64_t length = 2;  ///< largest number of steps after a key; if `full`, the exact number
-  std::int64_t bytes = 3;   ///< largest rise or drop of a step, in bytes
+  std::int64_t copies = 1;  ///< largest number of equal branches of a kind
+  /// Largest number of steps after the first step (key) of a branch; if `full`, exactly this number.
+  std::int64_t length = 2;
+  std::int64_t bytes = 3;  ///< largest rise or drop of a step, in bytes
   bool full = false;
 };
 
-/// Returns a random problem of parallel branches. Each step of a branch takes memory and then frees some. The steps are
-/// merged into canonical segments.
+/// Returns a random problem of parallel branches. Each step of a branch first takes memory and then frees some. Steps
+/// of a branch are merged into canonical segments.
 inline solvers::PumpkinProblem random_pumpkin(Random& random, const PumpkinShape& shape) {
   const auto bytes = [&] { return random.between(0, shape.bytes); };
   solvers::PumpkinProblem problem{.released = bytes()};
@@ -33,8 +34,8 @@ inline solvers::PumpkinProblem random_pumpkin(Random& random, const PumpkinShape
   return problem;
 }
 
-/// Returns a problem whose branches are chains of `nodes` nodes. size() draws the bytes of each output. When a node
-/// runs, the output of the node before is freed.
+/// Returns a problem whose branches are chains of `nodes` nodes. size() returns the bytes of the next output. When a
+/// node runs, it reads the output of the previous node, which is then freed.
 template <class Size>
 solvers::PumpkinProblem pumpkin_of_sizes(const Size& size, std::int64_t branches, std::int64_t nodes) {
   solvers::PumpkinProblem problem{.released = size()};
@@ -56,7 +57,8 @@ inline solvers::PumpkinProblem pumpkin_of_chains(Random& random, std::int64_t br
   return pumpkin_of_sizes([&] { return random.between(1, std::int64_t{1} << 20); }, branches, nodes);
 }
 
-/// Returns the memory profile of segments, reduced to its valleys and peaks. It begins at 0 bytes.
+/// Returns the memory profile of a sequence of segments. It contains only their valleys and peaks, and begins at 0
+/// bytes.
 inline std::vector<std::int64_t> profile_of(const std::vector<core::Segment>& segments) {
   std::vector<std::int64_t> profile{0};
   for (const core::Segment& segment : segments) {

@@ -11,8 +11,8 @@
 #include "cairn/tests/support/fiber_machine.h"
 #include "cairn/tests/support/reference_order.h"
 
-// Tests the table of Theorem 8.2 of Jin et al. (solve_pumpkin()) on the host and on a simulated device. Compares it
-// with all interleavings of the branches, and with a literal version of the theorem.
+// Tests solve_pumpkin(), i.e. the table of Theorem 8.2 of Jin et al., on the host and on a simulated device. The
+// answers are compared with all interleavings of the branches, and with a literal version of the theorem.
 namespace cairn::solvers::pumpkin_property_test {
 namespace {
 
@@ -35,10 +35,10 @@ Digits copies_of(const PumpkinProblem& problem) {
   return copies;
 }
 
-/// Calls visit(profile) for every order of all steps in which each branch keeps its order.
+/// Calls visit(profile) for every order of all steps in which the steps of each branch stay in their order.
 void for_each_interleaving(const PumpkinProblem& problem,
                            const std::function<void(const std::vector<std::int64_t>&)>& visit) {
-  std::vector<std::vector<Segment>> left;  // the remaining steps of each branch, in reverse
+  std::vector<std::vector<Segment>> left;  // the remaining steps of each branch, from last to next
   for (const PumpkinKind& kind : problem.kinds) {
     std::vector<Segment> steps(kind.rest.rbegin(), kind.rest.rend());
     steps.push_back(kind.key);
@@ -69,8 +69,9 @@ void for_each_interleaving(const PumpkinProblem& problem,
   play();
 }
 
-/// Returns the segments of the schedule in which branches start in the given order, as Theorem 8.2 of Jin et al. builds
-/// it: the first branch's key, followed by its other steps merged with the schedule of the other branches.
+/// Returns the segments of the schedule in which branches start in the given order. It is built as in Theorem 8.2 of
+/// Jin et al.: first the key (first step) of the first branch, then the remaining steps of this branch, merged with the
+/// schedule of the remaining branches.
 std::vector<Segment> played(const PumpkinProblem& problem, const std::vector<std::uint8_t>& order) {
   std::vector<Segment> others;
   for (auto kind = order.rbegin(); kind != order.rend(); ++kind) {
@@ -85,7 +86,7 @@ std::vector<Segment> played(const PumpkinProblem& problem, const std::vector<std
 }
 
 /// A literal version of Theorem 8.2 of Jin et al. For each kind of branch, it builds the best order that begins with
-/// this kind, and compares these orders one by one. Of equally good orders, it takes the one whose first kind has the
+/// this kind, and then compares these orders. Among equally good orders, it takes the one whose first kind has the
 /// highest number.
 class Table {
  public:
@@ -141,8 +142,8 @@ TEST_CASE("pumpkin table: it dominates every interleaving of small pumpkins") {
     });
     INFO(i);
     CHECK(found);
-    // The segments of the answer are those of the schedule that its order gives, up to segments that do not matter for
-    // dominance.
+    // The answer's segments must be those of the schedule in the answer's order. They may differ in segments that do
+    // not matter for dominance, so the two profiles must dominate each other.
     const auto in_order = tests::profile_of(played(problem, answer.order));
     CHECK(core::reference::dominates_by_pointers(in_order, profile));
     CHECK(core::reference::dominates_by_pointers(profile, in_order));
@@ -165,7 +166,9 @@ TEST_CASE("pumpkin table: the order is that of the theorem and the same on all m
     CHECK(answer.order == Table(problem).best_order(copies_of(problem)));
     ties += answer.order.size() > 1 && answer.order[0] != answer.order[1] ? 1 : 0;
     PumpkinOptions options{.chunk = random.between(1, 20), .go_on = [](std::int64_t) { return true; }};
-    if (i % 40 == 0) CHECK(answer == on_host(problem, options, 2));  // seldom, because waking threads is slow
+    if (i % 40 == 0)
+      // Two threads are tested only rarely, because waking threads is slow.
+      CHECK(answer == on_host(problem, options, 2));
     CHECK(answer == on_fibers(problem, false, options));
     CHECK(answer == on_fibers(problem, true));
   }
@@ -187,7 +190,7 @@ TEST_CASE("pumpkin table: up to 16 branches of 16 nodes as on a device") {
 }
 
 TEST_CASE("pumpkin table: branches of many segments") {
-  // Valleys rise and peaks fall, so that no two segments of a branch are merged.
+  // In each branch, valleys rise and peaks fall, so no two of its segments can be merged.
   Random random(4);
   for (int i = 0; i < 300; ++i) {
     PumpkinProblem problem{.released = random.below(100)};
@@ -232,8 +235,8 @@ TEST_CASE("pumpkin table: every multiset has its rank and so have those with one
     tests::PumpkinShape shape{.kinds = random.between(1, 5), .copies = random.between(1, 4)};
     const PumpkinProblem problem = tests::random_pumpkin(random, shape);
     const Digits copies = copies_of(problem);
-    // Lists all multisets of each size. They are ordered by the number of branches of the last kind, then of the last
-    // but one, and so on.
+    // Lists all multisets of each size. They are sorted by the number of branches of the last kind, then by that of the
+    // second-to-last kind, and so on.
     std::vector<std::vector<Digits>> layers(static_cast<std::size_t>(problem.branches()) + 1);
     Digits digits(copies.size(), 0);
     for (bool more = true; more;) {
@@ -291,7 +294,7 @@ TEST_CASE("pumpkin table: narrow and wide tables have the same answer") {
     CHECK(scale_of(problem).fits_narrow());
     const PumpkinAnswer answer = in_table<NarrowTable>(problem);
     CHECK(answer == in_table<WideTable>(problem));
-    // Larger sizes have a common divisor, which is at least `unit`.
+    // Multiplies all sizes by `unit`, which is then a common divisor of them.
     const std::int64_t unit = std::int64_t{1} << random.between(1, 40);
     for (PumpkinKind& kind : problem.kinds) {
       kind.key = {kind.key.rise * unit, kind.key.drop * unit};
@@ -306,7 +309,7 @@ TEST_CASE("pumpkin table: narrow and wide tables have the same answer") {
     for (Segment& segment : large.segments) segment = {segment.rise / unit, segment.drop / unit};
     CHECK(large.segments == answer.segments);
   }
-  // Neither sums of 2^31 units nor 1,024 segments fit into a narrow table.
+  // A narrow table holds sums below 2^31 units, and fewer than 1,024 segments.
   const std::int64_t most = NarrowTable::kMostSum;
   CHECK(scale_of({.kinds = {{{most - 1, 1}, {}, 1}}}).fits_narrow());
   CHECK_FALSE(scale_of({.kinds = {{{most - 1, 1}, {}, 1}}, .released = 1}).fits_narrow());
@@ -330,7 +333,7 @@ TEST_CASE("pumpkin table: it fits into the bytes it says and into none less") {
     CHECK(answer == on_fibers(problem, false, options));
     options.memory_bytes = random.below(answer.bytes);
     const PumpkinAnswer none = on_fibers(problem, false, options);
-    // The few bytes for the last step, which reads the order from the table, are not checked against the limit.
+    // The last step reads the order from the table. The few bytes that it needs are not compared with the limit.
     if (none.end == End::solved) {
       CHECK(answer.bytes - options.memory_bytes < 16 * (problem.branches() + 2));
       continue;
@@ -354,7 +357,7 @@ TEST_CASE("pumpkin table: it stops where it is told to and counts its work") {
     return calls++ != last_call;
   };
   CHECK(on_host(problem, options).end == End::solved);
-  CHECK(work == 8 * (1 << 7));  // each of the 2^8 states tries each of its branches
+  CHECK(work == 8 * (1 << 7));  // each of the 2^8 states tries each branch that it contains
   const std::int64_t all = calls;
   for (last_call = 0; last_call < all; last_call += 3) {
     calls = 0;

@@ -9,8 +9,8 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/random_graph.h"
 
-// Tests caduceus graphs (solvers/order/device/caduceus.h) that are given by segments against the exact search. They are
-// too large for brute force.
+// Tests caduceus graphs (solvers/order/device/caduceus.h) whose staff and bends are given by segments. The exact search
+// gives the expected results, because the graphs are too large for brute force.
 namespace cairn::solvers::segment_caduceus_test {
 namespace {
 
@@ -46,7 +46,7 @@ Instance random_instance(Random& random) {
   return instance;
 }
 
-/// Returns all segments, indexed by id: those of the staff, and afterwards those of each bend.
+/// Returns all segments in the order of their ids: those of the staff, and afterwards those of each bend.
 std::vector<Segment> segments_of(const Instance& instance) {
   std::vector<Segment> segments = instance.staff;
   for (const Instance::Bend& bend : instance.bends) {
@@ -65,8 +65,8 @@ std::int64_t peak_of(const Instance& instance, const std::vector<std::int32_t>& 
   return peak;
 }
 
-/// Returns whether the order has every id once, keeps the order of each chain, and runs each bend within its gaps of
-/// the staff.
+/// Returns whether the order contains every id once, keeps the segments of the staff and of each bend in order, and
+/// runs each bend between the two places at which it leaves and rejoins the staff.
 bool valid(const Instance& instance, const std::vector<std::int32_t>& order) {
   std::vector<std::int32_t> place(segments_of(instance).size(), -1);
   if (order.size() != place.size()) return false;
@@ -99,7 +99,7 @@ bool dominates(const std::vector<Segment>& a, const std::vector<Segment>& b) {
   return core::dominates(core::CanonicalView(0, a), core::CanonicalView(0, b));
 }
 
-/// Returns the step graph of the instance. Each segment is a step, numbered by its id.
+/// Returns the step graph of the instance. Each segment becomes a step, whose number is the segment's id.
 StepGraph step_graph(const Instance& instance) {
   std::vector<StepGraph::Step> steps;
   std::vector<StepGraph::Edge> edges;

@@ -10,17 +10,18 @@
 #include "cairn/solvers/plan/planner.h"
 #include "cairn/tests/support/random_graph.h"
 
-/// Problems of static memory planning. bench/plan_instances.py writes files of the same kinds.
+/// These functions make problems of static memory planning. bench/plan_instances.py writes files with the same kinds of
+/// problems.
 namespace cairn::tests {
 
-/// A problem with options but no capacity.
+/// A planning problem with its options. It has no capacity.
 struct PlanCase {
   solvers::PlanProblem problem;
   solvers::PlanOptions options;
 };
 
-/// Draws up to two gaps strictly inside the lifetime, with at least one step between them. A lifetime of fewer than
-/// three steps has no gaps.
+/// Returns up to two random gaps strictly inside of the lifetime, with at least one step between them. A lifetime of
+/// fewer than three steps has no gaps.
 inline std::vector<core::StepRange> random_gaps(Random& random, const core::Buffer& buffer) {
   std::vector<core::StepRange> gaps;
   for (std::int64_t from = buffer.first + 1; from < buffer.last && gaps.size() < 2; from = gaps.back().last + 2) {
@@ -30,9 +31,9 @@ inline std::vector<core::StepRange> random_gaps(Random& random, const core::Buff
   return gaps;
 }
 
-/// Returns a random problem with so few and so small buffers that every plan can be tried. Many buffers are alike.
-/// About a third of the cases have alignments; the same holds for gaps, fixed offsets, hints, in-place chains and
-/// forbidden addresses. Fixed offsets may contradict each other.
+/// Returns a random problem whose buffers are so few and so small that all plans can be tried. Many buffers are alike.
+/// Each of these features occurs in about a third of the problems: alignments, gaps, fixed offsets, hints, in-place
+/// chains, and forbidden addresses. Fixed offsets may contradict each other.
 inline PlanCase random_plan_case(Random& random, std::int64_t most_buffers) {
   PlanCase result;
   solvers::PlanProblem& problem = result.problem;
@@ -53,7 +54,7 @@ inline PlanCase random_plan_case(Random& random, std::int64_t most_buffers) {
     const auto other = static_cast<std::size_t>(random.below(std::max<std::int64_t>(i, 1)));
     core::Buffer buffer{.first = random.below(steps)};
     buffer.last = random.between(buffer.first, steps - 1);
-    // An empty buffer may lie anywhere, so it gets no fixed offset. With guards, there are no empty buffers.
+    // An empty buffer could lie anywhere, so it gets no fixed offset. If there are guards, there are no empty buffers.
     buffer.size = random.between(result.options.guard_bytes == 0 && random.chance(5) ? 0 : 1, most_bytes);
     if (i > 0 && random.chance(equal)) {
       buffer = problem.buffers[other];
@@ -78,14 +79,14 @@ inline PlanCase random_plan_case(Random& random, std::int64_t most_buffers) {
   return result;
 }
 
-/// A buffer with its place in a known solution, in units of time and of address.
+/// A buffer, and its place in a known plan, as ranges of time and of addresses.
 struct PlacedBuffer {
-  std::int64_t first = 0, end = 0;    ///< half-open, in time
-  std::int64_t lower = 0, upper = 0;  ///< half-open, in address
+  std::int64_t first = 0, end = 0;    ///< time: begins at `first`, ends before `end`
+  std::int64_t lower = 0, upper = 0;  ///< addresses: from `lower`, below `upper`
 };
 
-/// Cuts `whole` into `count` buffers or a few more, by straight cuts and by pinwheels (five buffers that no straight
-/// cut separates).
+/// Cuts the rectangle `whole` into `count` or slightly more buffers. It uses straight cuts and pinwheels (five
+/// rectangles that no straight cut separates).
 inline std::vector<PlacedBuffer> random_partition(Random& random, const PlacedBuffer& whole, std::size_t count) {
   std::vector<PlacedBuffer> parts{whole};
   while (parts.size() < count) {
@@ -116,7 +117,7 @@ inline std::vector<PlacedBuffer> random_partition(Random& random, const PlacedBu
   return parts;
 }
 
-/// Shortens some of the lifetimes at either end, but keeps `moment` in them.
+/// Shortens some of the lifetimes at both ends. A lifetime that contains `moment` still contains it afterwards.
 inline void shorten(Random& random, std::vector<PlacedBuffer>& placed, int percent, std::int64_t moment) {
   for (PlacedBuffer& b : placed) {
     if (!random.chance(percent)) continue;
@@ -126,7 +127,7 @@ inline void shorten(Random& random, std::vector<PlacedBuffer>& placed, int perce
   }
 }
 
-/// Leaves out some buffers, but none that is live at `moment`.
+/// Removes some of the buffers, but no buffer that is live at `moment`.
 inline void leave_out(Random& random, std::vector<PlacedBuffer>& placed, int percent, std::int64_t moment) {
   const auto out = [&](const PlacedBuffer& b) {
     return !(b.first <= moment && moment < b.end) && random.chance(percent);
@@ -135,7 +136,7 @@ inline void leave_out(Random& random, std::vector<PlacedBuffer>& placed, int per
 }
 
 /// Simulates an allocator with `height` units of address. Whenever buffers end, it fills most of the holes with new
-/// buffers: small ones that live long and large ones that live briefly. At one moment, there is no hole.
+/// buffers, which are either small and long-lived or large and short-lived. At one moment, it fills all holes.
 inline std::vector<PlacedBuffer> simulated_allocator(Random& random, std::int64_t height, std::size_t count) {
   std::vector<PlacedBuffer> placed, live;
   const auto full_from = static_cast<std::size_t>(random.between(1, static_cast<std::int64_t>(count) / 2));
@@ -172,12 +173,12 @@ inline std::vector<PlacedBuffer> simulated_allocator(Random& random, std::int64_
   return placed;
 }
 
-/// Kinds of problems that are full from the first byte to the last at some moment, so that their least height is known.
+/// Kinds of problems in which all addresses are in use at some moment. So the least height of a plan is known.
 enum class FullKind : std::uint8_t { partition, shortened_30, shortened_70, left_out, allocator };
 inline constexpr std::array kFullKinds{FullKind::partition, FullKind::shortened_30, FullKind::shortened_70,
                                        FullKind::left_out, FullKind::allocator};
 
-/// Returns about `count` buffers with their places in a plan of the least height, which is `height`.
+/// Returns about `count` buffers with their places in a plan of height `height`, which is the least possible height.
 inline std::vector<PlacedBuffer> full_problem(Random& random, FullKind kind, std::int64_t height, std::size_t count) {
   if (kind == FullKind::allocator) return simulated_allocator(random, height, count);
   constexpr std::int64_t kSteps = 1024;
@@ -189,7 +190,7 @@ inline std::vector<PlacedBuffer> full_problem(Random& random, FullKind kind, std
   return placed;
 }
 
-/// Returns the problem without the places of the solution.
+/// Returns the problem that `placed` solves, without the places of the buffers.
 inline solvers::PlanProblem without_places(const std::vector<PlacedBuffer>& placed) {
   solvers::PlanProblem problem;
   for (const PlacedBuffer& b : placed) {

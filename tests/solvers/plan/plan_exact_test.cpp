@@ -17,7 +17,7 @@
 #include "cairn/tests/solvers/plan/plan_cases.h"
 #include "cairn/tests/support/seeds.h"
 
-/// Tests the planner against exhaustive search, and on problems whose solution is known.
+/// These tests compare the planner with exhaustive search, and run it on problems whose solution is known.
 namespace cairn::solvers::plan_exact_test {
 namespace {
 
@@ -29,8 +29,8 @@ std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-/// Returns the number of bytes, counted from its offset, that buffer i occupies at a step. The guard and the rounding
-/// to the alignment are included.
+/// Returns how many bytes from its offset on buffer i occupies at a step. The number includes the guard and is rounded
+/// up to the alignment.
 std::int64_t bytes_at(const PlanProblem& problem, const PlanOptions& options, std::size_t i, std::int64_t step) {
   const core::Buffer& buffer = problem.buffers[i];
   if (buffer.size == 0 || step < buffer.first || step > buffer.last) return 0;
@@ -51,7 +51,7 @@ bool touches(const core::AddressRange& forbidden, std::int64_t lower, std::int64
   return lower < forbidden.upper && forbidden.lower < upper;
 }
 
-/// Returns what is wrong with a plan; empty if nothing is. Checks the definitions pair by pair and step by step.
+/// Returns what is wrong with a plan, or an empty text. Checks the definitions for each pair of buffers at each step.
 std::string fault(const PlanProblem& problem, const PlanOptions& options, const core::Plan& plan) {
   if (plan.buffers.size() != problem.buffers.size()) return "number of buffers";
   std::int64_t height = 0;
@@ -85,23 +85,24 @@ std::string fault(const PlanProblem& problem, const PlanOptions& options, const 
   return "";
 }
 
-/// Finds the least height of a plan by exhaustive search. Buffers that take over each other's storage have the same
+/// Finds the least height of a plan by exhaustive search. Buffers that overwrite each other in place have the same
 /// offset and form a block. At each step, a block holds some number of bytes, counted from its offset. Two blocks meet
-/// if both hold bytes at the same step. Then one of them lies above the other at all such steps.
+/// if both hold bytes at the same step. At all such steps, the same one of them lies above the other.
 ///
-/// Among the placements of least height, take one with the least sum of offsets. Sort its blocks that have no fixed
-/// offset by (offset, index). Each of them lies at the lowest offset that its alignment, the forbidden addresses, the
-/// fixed blocks and the blocks before it allow. Otherwise, it could be moved down to that offset: every later block
-/// that it meets lies above all of its bytes. The sum of offsets would then be smaller.
+/// Consider the plans of least height, and among them a plan with the least sum of offsets. Sort its blocks that have
+/// no fixed offset by (offset, index). Then each block lies at the lowest offset that its alignment, the forbidden
+/// addresses, the fixed blocks and the blocks before it permit. Otherwise, the block could be moved down to that
+/// offset, because every later block that it meets lies above all of its bytes. But then the sum of offsets would be
+/// smaller.
 ///
-/// So it suffices to place each block at its lowest possible offset, in all orders in which (offset, index) ascends. Of
-/// interchangeable blocks, the first one is placed first.
+/// So it suffices to place one block after another, each at the lowest possible offset, in all orders in which (offset,
+/// index) ascends. Of interchangeable blocks, the first one is always placed first.
 class ExhaustiveSearch {
  public:
   ExhaustiveSearch(const PlanProblem& problem, const PlanOptions& options) : forbidden_(problem.forbidden) {
     const std::size_t count = problem.buffers.size();
     const auto steps = static_cast<std::size_t>(steps_of(problem));
-    std::vector<std::size_t> first(count);  // the first buffer of each buffer's in-place chain
+    std::vector<std::size_t> first(count);  // for each buffer, the first buffer of its in-place chain
     for (std::size_t i = 0; i < count; ++i) {
       first[i] = i;
       while (problem.takes_over[first[i]] >= 0) first[i] = static_cast<std::size_t>(problem.takes_over[first[i]]);
@@ -148,15 +149,15 @@ class ExhaustiveSearch {
     search(0, 0, height);
   }
 
-  /// Returns the least height, or nothing if fixed offsets contradict each other, an alignment or the forbidden
+  /// Returns the least height. Returns nothing if fixed offsets contradict each other, an alignment, or the forbidden
   /// addresses.
   std::optional<std::int64_t> least() const {
     return contradiction_ ? std::nullopt : std::optional<std::int64_t>(best_);
   }
   std::int64_t max_live() const { return max_live_; }
 
-  /// Returns whether all choices of offsets have at least this height. Tries every choice, so it checks least().
-  /// Exponential in the number of blocks.
+  /// Returns whether no choice of offsets has a height below `height`. It tries every choice, so it can check the
+  /// result of least(). Its time is exponential in the number of blocks.
   bool none_below(std::int64_t height) {
     for (Block& block : blocks_) block.placed = block.fixed;
     return !any_below(0, height);
@@ -164,7 +165,7 @@ class ExhaustiveSearch {
 
  private:
   struct Block {
-    std::vector<std::int64_t> held;  ///< bytes at each step
+    std::vector<std::int64_t> held;  ///< number of bytes at each step
     std::int64_t most = 0;           ///< largest number of bytes in `held`
     std::int64_t alignment = 1;
     std::optional<std::int64_t> fixed;
@@ -177,8 +178,7 @@ class ExhaustiveSearch {
 
   void place(std::size_t i, std::int64_t offset) { blocks_[i].placed = offset; }
 
-  /// Returns the lowest offset from `from` on at which the block fits between the placed blocks and forbidden
-  /// addresses.
+  /// Returns the lowest offset from `from` on at which block i overlaps neither placed blocks nor forbidden addresses.
   std::int64_t lowest(std::size_t i, std::int64_t from) const {
     const Block& block = blocks_[i];
     for (std::int64_t offset = round_up(from, block.alignment);;) {
@@ -198,8 +198,8 @@ class ExhaustiveSearch {
     }
   }
 
-  /// Places all remaining blocks, which must come after the last placed one in the order of (offset, index). `height`
-  /// is the height so far.
+  /// Places the remaining blocks in all possible ways. Each must come after the block placed last, in the order of
+  /// (offset, index). `height` is the height of the blocks placed so far.
   void search(std::int64_t last_offset, std::size_t last_index, std::int64_t height) {
     if (best_ == max_live_ || height >= best_) return;
     for (std::size_t i = 0; i < blocks_.size(); ++i) {
@@ -236,7 +236,8 @@ class ExhaustiveSearch {
   }
 
   std::vector<Block> blocks_;
-  std::vector<std::vector<std::int64_t>> above_;  ///< [i][j]: most bytes that j holds while i holds any
+  /// above_[i][j] is the largest number of bytes that block j holds at a step at which block i holds any.
+  std::vector<std::vector<std::int64_t>> above_;
   std::vector<core::AddressRange> forbidden_;
   std::int64_t max_live_ = 0, best_ = INT64_MAX;
   bool contradiction_ = false;
@@ -256,7 +257,7 @@ TEST_CASE("the exhaustive search finds what trying all offsets finds") {
   CHECK(over_max_live > 300);
 }
 
-/// Checks what must hold for every answer. `least` is the least height of all plans.
+/// Checks what must be true of every answer of the planner. `least` is the least height of all plans.
 void check_solution(const PlanCase& test, std::int64_t least, const PlanSolution& found) {
   REQUIRE(fault(test.problem, test.options, found.plan) == "");
   REQUIRE(found.plan.bytes >= least);
@@ -310,7 +311,7 @@ TEST_CASE("under any limit a plan keeps every rule, its bound holds, and the ans
 
 namespace {
 
-/// Checks a plan of which a search has found the offsets of all blocks.
+/// Checks the plan that results from the offsets that a search has found, one for each block.
 void check_offsets(const PlanCase& test, const plan::Instance& instance, const std::vector<std::int64_t>& offsets,
                    std::int64_t capacity) {
   core::Plan plan{0, 0, test.options.alignment, test.problem.buffers};
@@ -543,8 +544,8 @@ TEST_CASE("plans are as low as exhaustive search finds, and proved so, or shown 
   CHECK(compared >= 20000);
 }
 
-/// Returns the problem of some of the buffers, whose indices must ascend. A buffer that takes over a buffer that is
-/// left out takes over none.
+/// Returns the problem with only these buffers, whose indices must ascend. A buffer that would overwrite an omitted
+/// buffer in place overwrites none instead.
 PlanProblem only(const PlanProblem& problem, const std::vector<std::int32_t>& buffers) {
   PlanProblem part{.forbidden = problem.forbidden};
   for (const std::int32_t i : buffers) {

@@ -24,7 +24,7 @@ TEST_CASE("another order of the same steps may have a plan that fits, and is no 
     const core::Schedule schedule = tests::random_schedule(random, graph);
     PlanOptions options{.alignment = random.chance(50) ? 1 : 8, .limit = {.work = 3'000'000}};
     const core::Evaluation before = core::evaluate(graph, schedule);
-    PlanOptions part = options;  // the share of the work in which the given order is planned
+    PlanOptions part = options;  // the first 30% of the work, in which the given order is planned
     part.limit = core::Stopwatch(options.limit).share(0.3);
     const PlanSolution as_it_is = find_plan(plan_problem(graph, schedule), part);
     const PlannedOrder found = plan_some_order(graph, schedule, options);
@@ -39,7 +39,7 @@ TEST_CASE("another order of the same steps may have a plan that fits, and is no 
     if (found.plan.plan.bytes < as_it_is.plan.bytes) {
       better += found.schedule.steps != schedule.steps;
     } else if (as_it_is.status == Status::optimal && as_it_is.plan.bytes == as_it_is.plan.lower_bound) {
-      REQUIRE(found.schedule.steps == schedule.steps);  // no lower plan exists
+      REQUIRE(found.schedule.steps == schedule.steps);  // because the plan of the given order reaches its lower bound
     }
   });
   CHECK(better > 0);

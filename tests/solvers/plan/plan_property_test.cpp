@@ -30,19 +30,19 @@ using tests::random_schedule;
 
 bool live_together(const Buffer& a, const Buffer& b) { return a.first <= b.last && b.first <= a.last; }
 
-/// Returns whether `output` takes over the storage of `input`. The lifetime of `input` must end at the step that
-/// computes `output`.
+/// Returns whether the buffer `output` overwrites the buffer `input` in place. For this, the lifetime of `input` must
+/// end at the step that computes `output`.
 bool in_place_pair(const Buffer& output, const Buffer& input) {
   return !output.scratch && !input.scratch && output.alias_of != kNoNode && output.alias_of == input.node &&
          input.last == output.first && input.first < output.first;
 }
 
-/// What the definitions say about the buffers of one step of a schedule.
+/// The buffers that one step of a schedule must have by the definitions.
 struct ExpectedStep {
   Lifetime life;
-  std::int64_t output_bytes = 0;   ///< rounded up
-  std::int64_t scratch_bytes = 0;  ///< positive scratch, rounded up
-  std::int64_t shared_bytes = 0;   ///< bytes of the in-place input if this step is its last use; else 0
+  std::int64_t output_bytes = 0;   ///< size of the output, rounded up to the alignment
+  std::int64_t scratch_bytes = 0;  ///< scratch, rounded up to the alignment, or 0 if it is negative
+  std::int64_t shared_bytes = 0;   ///< bytes of the in-place input if this step reads it for the last time, else 0
 };
 
 std::vector<ExpectedStep> expected_steps(const Graph& graph, const Schedule& schedule, std::int64_t alignment) {
@@ -63,8 +63,8 @@ std::vector<ExpectedStep> expected_steps(const Graph& graph, const Schedule& sch
   return steps;
 }
 
-/// Returns the largest number of live bytes at any step. An output and the input that it overwrites count once, with
-/// the larger of their sizes.
+/// Returns the largest number of live bytes at any step. An output and the input that it overwrites in place count
+/// once, with the larger of their sizes.
 std::int64_t max_live(const std::vector<ExpectedStep>& steps) {
   std::int64_t highest = 0;
   for (const ExpectedStep& at : steps) {
@@ -77,8 +77,8 @@ std::int64_t max_live(const std::vector<ExpectedStep>& steps) {
   return highest;
 }
 
-/// Checks that the buffers are exactly the outputs and scratch of all steps, and that outputs overwrite inputs wherever
-/// they may.
+/// Checks that the plan's buffers are exactly the outputs and the scratch of all steps, and that outputs overwrite
+/// inputs wherever the definitions permit it.
 void check_buffers(const Plan& plan, const std::vector<ExpectedStep>& steps) {
   std::size_t expected = 0;
   for (const ExpectedStep& step : steps) {
@@ -104,8 +104,9 @@ void check_buffers(const Plan& plan, const std::vector<ExpectedStep>& steps) {
   }
 }
 
-/// Checks each pair of buffers: they are aligned and inside the arena, they do not overlap, including the guard bytes
-/// behind each of them, and an in-place pair has one address.
+/// Checks all buffers and pairs of buffers. They must be aligned and inside of the arena, and the two buffers of an
+/// in-place pair must have one address. Other buffers that are live together must not overlap, including the guards
+/// behind them.
 void check_geometry(const Plan& plan, std::int64_t guard_bytes) {
   std::int64_t height = 0;
   for (const Buffer& a : plan.buffers) {
@@ -160,11 +161,12 @@ TEST_CASE("plans hold every buffer for its lifetime, apart from all others") {
 }
 
 TEST_CASE("max-live is the peak, but for what scratch says and storage does not") {
-  // With alignment 1, these bytes are live at step i of a plan: what is live before i, the output and positive scratch
-  // of i, minus the bytes that output and input share if i runs in place. during(i) counts the same live values and
-  // output, but scratch with its sign. So both are equal if in-place steps have minus the shared bytes as scratch, and
-  // other steps have no negative scratch. An in-place node does not run in place if its input is read again later, for
-  // example because the node itself is recomputed. Then during(i) still counts its negative scratch.
+  // With alignment 1, a plan has these bytes live at step i: values that are live before i, and the output and positive
+  // scratch of i, minus the bytes that output and input share if i runs in place. The profile's during(i) counts the
+  // same values and the same output, but scratch with its sign. So the two numbers are equal if the scratch of each
+  // in-place step is minus the shared bytes, and no other step has negative scratch. A node does not run in place if
+  // its input is read again later, for example because the node itself is recomputed. Then during(i) still counts its
+  // negative scratch.
   std::int64_t equal = 0, in_place = 0;
   tests::for_each_seed(10000, [&](Random& random) {
     const Graph graph = random_graph(random);
@@ -200,7 +202,7 @@ TEST_CASE("a schedule's plan is what its aligned graph needs") {
   });
 }
 
-/// Returns the indices of two buffers that are live together and share no storage.
+/// Returns the indices of two buffers that are live at the same time and do not share storage.
 std::optional<std::pair<std::size_t, std::size_t>> pick_neighbours(const Plan& plan) {
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
     for (std::size_t j = 0; j < plan.buffers.size(); ++j) {
@@ -212,13 +214,13 @@ std::optional<std::pair<std::size_t, std::size_t>> pick_neighbours(const Plan& p
   return std::nullopt;
 }
 
-/// A way to spoil a plan. If the plan cannot be spoiled in this way, `corrupt` returns false and leaves it unchanged.
+/// A way to make a plan wrong. If it is impossible for a plan, `corrupt` returns false and leaves the plan unchanged.
 struct Corruption {
   const char* name;
   std::function<bool(Random&, const Graph&, const Schedule&, Plan&)> corrupt;
 };
 
-/// Spoils a random buffer by change(random, graph, plan, buffer).
+/// Makes a plan wrong by calling change(random, graph, plan, buffer) for a random buffer.
 template <class Change>
 Corruption of_a_buffer(const char* name, const Change& change) {
   return {name, [change](Random& random, const Graph& graph, const Schedule&, Plan& plan) {
@@ -228,7 +230,8 @@ Corruption of_a_buffer(const char* name, const Change& change) {
           }};
 }
 
-/// Spoils the first of two buffers that are live together by change(buffer, neighbour).
+/// Makes a plan wrong by calling change(buffer, neighbour) for two buffers that are live at the same time. Only the
+/// first one is changed.
 template <class Change>
 Corruption of_neighbours(const char* name, const Change& change) {
   return {name, [change](Random&, const Graph&, const Schedule&, Plan& plan) {
@@ -249,7 +252,8 @@ bool forget_alias(Random&, const Graph&, const Schedule&, Plan& plan) {
   return false;
 }
 
-/// Moves a buffer within the storage that it takes over. A kernel would then overwrite bytes that it has not read yet.
+/// Moves an output within the input that it overwrites in place. A kernel would then overwrite input that it has not
+/// read.
 bool shift_alias(Random&, const Graph&, const Schedule&, Plan& plan) {
   for (Buffer& output : plan.buffers) {
     for (const Buffer& input : plan.buffers) {
@@ -304,7 +308,7 @@ std::vector<Corruption> corruptions() {
                     buffer.offset = random.chance(50) ? -plan.alignment : plan.bytes;
                   }),
       of_neighbours("overlap", [](Buffer& buffer, const Buffer& other) { buffer.offset = other.offset; }),
-      // The first buffer claims to overwrite the second one in place, which it may not.
+      // The first buffer claims to overwrite the second one in place, although this is not permitted.
       of_neighbours("forge_alias",
                     [](Buffer& buffer, const Buffer& other) {
                       buffer.offset = other.offset;
@@ -397,7 +401,8 @@ TEST_CASE("free-standing buffers are placed apart, in the order given") {
       REQUIRE(buffer.size == align_up(specs[i].size, alignment));
       REQUIRE(buffer.alias_of == kNoNode);
       REQUIRE_FALSE(buffer.scratch);
-      // The number of live bytes is highest at a step at which some buffer begins.
+      // The number of live bytes can only rise when a buffer begins. So it suffices to look at the steps at which
+      // buffers begin.
       std::int64_t bytes = 0;
       for (const BufferSpec& other : specs) {
         if (other.lower <= specs[i].lower && specs[i].lower < other.upper) bytes += align_up(other.size, alignment);
@@ -438,7 +443,8 @@ TEST_CASE("with overlap_steps, no step shares addresses with buffers that ended 
       CHECK(plan.bytes >= plan.lower_bound);
       CHECK(found.lower_bound >= closer.plan.lower_bound);
       REQUIRE(plan.buffers.size() == problem.buffers.size());
-      // Buffers that take over each other's storage in place have the number of the first one.
+      // Buffers that overwrite each other in place share storage. All of them get the number of the first of these
+      // buffers.
       std::vector<std::size_t> storage;
       for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
         const std::int32_t taken = problem.takes_over[b];
@@ -469,8 +475,8 @@ TEST_CASE("with overlap_steps, a gap is used by others only with so many steps o
   };
   CHECK(bytes(5, 0) == 4);
   CHECK(bytes(5, 2) == 4);
-  CHECK(bytes(4, 2) == 8);  // two steps after the first part
-  CHECK(bytes(6, 2) == 8);  // two steps before the second part
+  CHECK(bytes(4, 2) == 8);  // too few steps after the first part of the lifetime
+  CHECK(bytes(6, 2) == 8);  // too few steps before the second part of the lifetime
   CHECK(bytes(5, 3) == 8);
   CHECK_THROWS_AS(bytes(5, -1), InputError);
 }

@@ -55,7 +55,7 @@ Buffer random_buffer(tests::Random& random) {
   return buffer;
 }
 
-/// Returns buffers with random lifetimes, some of which take over another one's storage.
+/// Returns buffers with random lifetimes. Some of them overwrite another buffer in place.
 solvers::PlanProblem random_problem(tests::Random& random) {
   solvers::PlanProblem problem;
   for (std::int64_t i = random.between(1, 14); i > 0; --i) {
@@ -95,7 +95,7 @@ TEST_CASE("a planner's status, bound and plan agree, whatever the capacity") {
       REQUIRE((found.status == Status::infeasible) == (capacity < bound));
       if (found.status == Status::optimal) REQUIRE(found.plan.bytes == bound);
       if (capacity >= bound) REQUIRE((found.status == Status::not_found) == (found.plan.bytes > capacity));
-      // A capacity does not change the search, but can end it earlier.
+      // A capacity does not change the course of the search, but can end the search earlier.
       if (capacity >= lowest.plan.bytes) REQUIRE(found.plan.bytes <= capacity);
       REQUIRE(found.work <= lowest.work);
     }
@@ -144,8 +144,8 @@ TEST_CASE("malformed planning problems are refused") {
   CHECK_THROWS_AS(solvers::greedy_plan({{late}, {}}), InputError);
 }
 
-/// Returns what is wrong with the places of a problem's buffers; empty if nothing is. Checks the definitions pair by
-/// pair.
+/// Returns which rule the places of the buffers break, or an empty text if they break none. Checks the definitions for
+/// each buffer and each pair of buffers.
 std::string broken_rule(const solvers::PlanProblem& problem, const Plan& plan) {
   const auto live = [&](std::size_t b, std::int64_t step) {
     if (step < plan.buffers[b].first || step > plan.buffers[b].last) return false;
@@ -172,8 +172,8 @@ std::string broken_rule(const solvers::PlanProblem& problem, const Plan& plan) {
   return "";
 }
 
-/// Returns a random problem with all kinds of rules: alignments, gaps, fixed offsets, hints and forbidden addresses. It
-/// has a plan that keeps them.
+/// Returns a random problem with all kinds of rules: alignments, gaps, fixed offsets, hints and forbidden addresses.
+/// Some plan keeps all of these rules.
 solvers::PlanProblem problem_with_rules(tests::Random& random) {
   solvers::PlanProblem problem;
   for (std::int64_t i = random.between(1, 14); i > 0; --i) {
@@ -190,8 +190,8 @@ solvers::PlanProblem problem_with_rules(tests::Random& random) {
     const std::int64_t lower = random.below(100);
     problem.forbidden.push_back({lower, lower + random.below(10)});
   }
-  // Fixed offsets come from a plan without them, so that they do not contradict each other. Hints come from that plan
-  // or are random.
+  // Fixed offsets are taken from a plan that was made without them, so that they do not contradict each other. Hints
+  // are also taken from that plan, or are random.
   const Plan plan = solvers::greedy_plan(problem, {.limit = {.work = 0}}).plan;
   for (std::size_t b = 0; b < problem.buffers.size(); ++b) {
     if (random.chance(25)) problem.rules[b].offset = plan.buffers[b].offset;
@@ -236,7 +236,7 @@ TEST_CASE("rules hold among thousands of buffers that live at once") {
   problem.rules.resize(kDepth);
   problem.rules[7].offset = 500;
   problem.rules[8].hint = 1000;
-  problem.rules[9].hint = 510;  // this offset is not free
+  problem.rules[9].hint = 510;  // this offset is already in use
   problem.forbidden = {{200, 300}, {2000, 2000}};
   const auto found = solvers::greedy_plan(problem, {.limit = {.work = 0}});
   CHECK(check_overlaps(found.plan) == "");
@@ -293,8 +293,8 @@ TEST_CASE("fixed buffers that overlap, or lie on forbidden addresses, are refuse
   CHECK(solvers::greedy_plan(problem).plan.bytes == 28);
   problem.forbidden = {{19, 19}};
   CHECK_THROWS_WITH(solvers::greedy_plan(problem), "buffer 2 is fixed at bytes 12 to 20, but 19 to 19 are forbidden");
-  // The second buffer takes over the first one's storage, so it has the first one's fixed offset. The third buffer
-  // overlaps only the second.
+  // The second buffer overwrites the first one in place. So it also has the first one's fixed offset. The third buffer
+  // overlaps only the second buffer.
   problem = {
       {{.first = 0, .last = 2, .size = 4}, {.first = 2, .last = 4, .size = 8}, {.first = 3, .last = 3, .size = 4}},
       {-1, 0, -1},

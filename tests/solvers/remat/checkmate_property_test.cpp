@@ -1,4 +1,4 @@
-// Compares checkmate and its relaxation, checkmate-lp, with an independent brute-force search of the same class.
+// Compares checkmate, and its relaxation checkmate-lp, with a brute-force search of the same class of schedules.
 
 #include <algorithm>
 #include <atomic>
@@ -33,10 +33,10 @@ constexpr std::int64_t kNever = std::int64_t{1} << 62;
 constexpr Scope kStages{OrderRule::stages, 0};
 
 /// Returns the least amount that a schedule of checkmate's class pays, by a search over sets of values in memory. In
-/// stage t, some of the first t nodes of the input order run again, in that order. Then the next node runs for the
-/// first time. Between two steps any value may be dropped. A node cannot run while its outputs are in memory. Kept
-/// values must be in memory at the end. `pay(so far, node, during)` returns what a schedule has paid after a step with
-/// `during` bytes in memory, or kNever if the step is not allowed.
+/// stage t of such a schedule, some of the first t nodes of the input order run again, in this order. Then the next
+/// node runs for the first time. Values may be dropped between two steps. A node cannot run while its outputs are in
+/// memory. Kept values must be in memory at the end. `pay(so far, node, during)` returns what a schedule has paid after
+/// a step that runs `node` with `during` bytes in memory, or kNever if the step is not permitted.
 template <class Pay>
 std::int64_t least_paid(const Graph& graph, const Pay& pay) {
   const auto values = static_cast<std::uint32_t>(graph.value_count());
@@ -94,7 +94,8 @@ std::int64_t least_peak(const Graph& graph) {
   return least_paid(graph, [](std::int64_t paid, NodeId, std::int64_t during) { return std::max(paid, during); });
 }
 
-/// Calls `visit` with every valid schedule of the class. For n nodes, it tries 2^(n (n - 1) / 2) schedules.
+/// Calls visit(schedule) for every valid schedule of checkmate's class. It tries 2^(n (n - 1) / 2) schedules for n
+/// nodes.
 template <class Visit>
 void for_each_staged(const Graph& graph, const Visit& visit) {
   const auto n = static_cast<std::uint32_t>(graph.node_count());
@@ -112,7 +113,7 @@ void for_each_staged(const Graph& graph, const Visit& visit) {
   }
 }
 
-/// Returns a random graph. For most of them, some schedule needs less memory than the baseline.
+/// Returns a random graph. For most of these graphs, some schedule needs less memory than the baseline.
 Graph small_graph(Random& random, NodeId most_nodes) {
   while (true) {
     tests::RandomGraphOptions kind = tests::any_graph(random);
@@ -124,7 +125,7 @@ Graph small_graph(Random& random, NodeId most_nodes) {
   }
 }
 
-/// Returns a random budget, in most cases below the baseline's peak and at most one byte below the least possible peak.
+/// Returns a random budget. In most cases, it is below the baseline's peak, and at most one byte below the least peak.
 std::int64_t random_budget(Random& random, const Graph& graph) {
   const std::int64_t least = least_peak(graph), most = baseline_peak(graph);
   return random.chance(80) ? random.between(std::max<std::int64_t>(least - 1, 0), std::max(most - 1, least))
@@ -139,7 +140,7 @@ CheckmateOptions options_for(std::optional<std::int64_t> budget, int engine = 0)
   return options;
 }
 
-/// Checks what must hold for every answer.
+/// Checks the claims of an answer that must hold for every graph and every option.
 void check_answer(const Graph& graph, const CheckmateOptions& options, const Solution& solution) {
   REQUIRE(solution.scope == intersection(kStages, options.scope));
   tests::require_measured(graph, solution);
@@ -148,8 +149,8 @@ void check_answer(const Graph& graph, const CheckmateOptions& options, const Sol
   REQUIRE(fits == (solution.status == Status::optimal || solution.status == Status::feasible));
 }
 
-/// Makes a chain of `forward` nodes with a backward pass. A backward node reads the input of its forward node and the
-/// node before it in the order.
+/// Returns a chain of `forward` nodes with a backward pass. Each backward node reads the input of its forward node, and
+/// the previous node of the order.
 Graph training_chain(NodeId forward) {
   core::GraphBuilder builder;
   builder.add(tests::make_node("", 3));
@@ -285,7 +286,8 @@ TEST_CASE("checkmate keeps to a number of occurrences", "[checkmate][engines]") 
 
 TEST_CASE("checkmate: a value that must make room twice is made three times", "[checkmate][engines]") {
   if (no_engine()) return;
-  // `a` is read before, between and after two nodes, large and large_too, during which it does not fit into memory.
+  // `a` is read before, between and after two nodes, `large` and `large_too`. While one of them runs, `a` does not fit
+  // into memory, so `a` must be computed three times.
   core::GraphBuilder builder;
   const NodeId a = builder.add(tests::make_node("a", 2));
   const NodeId before = builder.add(tests::make_node("before", 1, {a}));

@@ -1,4 +1,5 @@
-// Compares the lower bound on cost with the true optimum of small random graphs, and of graphs where it is known.
+// Compares the lower bound on the cost with the true optimum, for small random graphs and for graphs whose optimum is
+// known.
 
 #include "cairn/solvers/remat/bound/cost_bound.h"
 
@@ -42,8 +43,8 @@ std::optional<std::int64_t> least_cost(const Graph& graph, std::int64_t budget) 
   return solution.status == Status::optimal ? std::optional(solution.cost) : std::nullopt;
 }
 
-/// The least cost of a schedule within the budget whose first runs keep the input order, by uniform-cost search over
-/// how many nodes have run and which values are in memory.
+/// Returns the least cost of a schedule within the budget, among schedules in which the first runs of the nodes are in
+/// input order. It is a uniform-cost search. A state is the number of nodes that have run, and the values in memory.
 std::optional<std::int64_t> least_cost_in_input_order(const Graph& graph, std::int64_t budget) {
   using State = std::tuple<std::int64_t, NodeId, std::uint32_t>;
   std::uint32_t kept = 0;
@@ -76,7 +77,7 @@ std::optional<std::int64_t> least_cost_in_input_order(const Graph& graph, std::i
   return std::nullopt;
 }
 
-/// Returns the bound. Checks the bounds and the schedules that are reported while it is computed.
+/// Returns the bound. Checks the intermediate bounds and schedules that cost_bound() reports while it runs.
 CostBound checked_bound(const Graph& graph, CostBoundOptions options) {
   std::int64_t last = 0;
   options.raised = [&](std::int64_t bound) {
@@ -104,7 +105,8 @@ struct Counts {
   std::int64_t tight = 0, infeasible = 0, loose = 0;
 };
 
-/// Checks that the bound of a random graph and budget, with and without a known cost, never exceeds the optimum.
+/// Checks that the bound for a random graph and budget never exceeds the optimum. Tries this without and with a known
+/// cost, i.e. the cost of a schedule that the caller has already found.
 void check_random_graph(Random& random, NodeId most_nodes, OrderRule order, bool engine, Counts& counts) {
   const Graph graph = small_graph(random, most_nodes);
   CostBoundOptions options{.budget = random.between(core::peak_lower_bound(graph) - 1, baseline_peak(graph)),
@@ -130,8 +132,8 @@ void check_random_graph(Random& random, NodeId most_nodes, OrderRule order, bool
   REQUIRE(with_known.value >= alone.value);
 }
 
-/// Makes a chain of forward nodes and its backward nodes. The backward node of v reads forward nodes v - 1 and v and
-/// the previous backward node.
+/// Returns a chain of forward nodes and their backward nodes. The backward node of v reads the forward nodes v - 1 and
+/// v, and the previous backward node.
 Graph training_chain(Random& random, NodeId forward) {
   core::GraphBuilder builder;
   for (NodeId v = 0; v < forward; ++v) {
@@ -214,7 +216,7 @@ TEST_CASE("cost bound: mostly the optimum of chains with their backward pass", "
     REQUIRE(bound.exhausted);
     if (bound.infeasible) REQUIRE_FALSE(least.has_value());
     if (least) REQUIRE(bound.value <= *least);
-    // The bound can be below the optimum, because it does not count the memory that repeated runs need.
+    // The bound can be below the optimum, because it does not count the memory that a repeated run itself needs.
     tight += least ? bound.value == *least : bound.infeasible;
     recomputing += least > core::evaluate(graph, core::baseline_schedule(graph)).cost ? 1 : 0;
   });
@@ -231,7 +233,8 @@ TEST_CASE("longest chain: a path with the most nodes", "[cost_bound]") {
 }
 
 TEST_CASE("cost bound: a value that must make room for a large one is made again", "[cost_bound]") {
-  // `a` (10 bytes) is read by b and by the last node. Beside b (5 bytes) and c (12), it fits from 27 bytes on.
+  // `a` (10 bytes) is read by b and by the last node. If `a` stays in memory beside b (5 bytes) and c (12 bytes), 27
+  // bytes are needed.
   core::GraphBuilder builder;
   builder.add(tests::make_node("a", 10, {}, 7));
   builder.add(tests::make_node("b", 5, {0}, 3));

@@ -1,4 +1,5 @@
-// Compares the bounds from moments with the literal relaxations and with the true optimum of small random graphs.
+// Compares the bounds from moments, i.e. from the times at which chosen nodes run, with relaxations that are computed
+// literally and with the true optimum of small random graphs.
 
 #include "cairn/solvers/remat/bound/cut/cut_bound.h"
 
@@ -32,12 +33,14 @@ using tests::baseline_peak;
 using tests::Random;
 namespace reference = core::reference;
 
-/// Returns the capacity of a minimum cut, by trying every set of nodes on the source's side.
+/// Returns the capacity of a minimum cut, by trying every set of nodes that can be on the source's side.
 std::int64_t least_cut(const std::vector<std::vector<std::int64_t>>& capacity) {
   const std::size_t n = capacity.size();
   std::int64_t least = std::int64_t{1} << 60;
   for (std::uint32_t side = 0; side < (1U << n); ++side) {
-    if ((side & 1) == 0 || (side >> 1 & 1) != 0) continue;  // node 0 is the source, node 1 the sink
+    if ((side & 1) == 0 || (side >> 1 & 1) != 0)
+      // Node 0 must be on the source's side, and node 1 on the sink's side.
+      continue;
     std::int64_t sum = 0;
     for (std::size_t a = 0; a < n; ++a) {
       for (std::size_t b = 0; b < n; ++b) {
@@ -49,13 +52,13 @@ std::int64_t least_cut(const std::vector<std::vector<std::int64_t>>& capacity) {
   return least;
 }
 
-/// One way to run nodes again after a moment: what it costs, and what must be in memory at the moment.
+/// One way to run nodes again after a moment: the cost of these runs, and the bytes in memory at the moment.
 struct Way {
   std::int64_t cost = 0, bytes = 0;
 };
 
-/// Lists all ways for the moment, by the words of the theorem in moment_cut.h: all sets of nodes that run again. What
-/// is held follows from such a set.
+/// Lists all ways to run nodes again after the moment at which `moment` runs, as in the theorem in moment_cut.h. A way
+/// is a set of nodes that run again, from which follows which values must be in memory at the moment.
 std::vector<Way> all_ways(const Graph& graph, NodeId moment, OrderRule order) {
   const NodeId n = graph.node_count();
   std::vector<bool> before(n, false), after(n, false);
@@ -106,7 +109,8 @@ std::vector<Way> all_ways(const Graph& graph, NodeId moment, OrderRule order) {
   return ways;
 }
 
-/// Returns the largest dual bound: the lowest point above `room` of the lower hull of all ways. Nothing if no way fits.
+/// Returns the least cost, by linear interpolation between two ways, with which `room` bytes suffice. This is the
+/// largest dual bound. Returns nothing if no way fits.
 std::optional<double> least_of_hull(const std::vector<Way>& ways, std::int64_t room) {
   std::optional<double> least;
   for (const Way& a : ways) {
@@ -180,7 +184,8 @@ TEST_CASE("The bound from one moment is the optimum of its linear relaxation", "
       ++infeasible;
       return;
     }
-    // A relaxation without a solution is only found out if the room does not suffice for anything that is held.
+    // MomentBound proves that the linear relaxation has no solution only in clear cases. In other cases, nothing can be
+    // compared.
     if (!least) return;
     REQUIRE(static_cast<double>(bound.extra()) <= std::ceil(*least + 1e-6));
     REQUIRE(static_cast<double>(bound.extra()) >= *least - 1e-3);
@@ -190,7 +195,8 @@ TEST_CASE("The bound from one moment is the optimum of its linear relaxation", "
   REQUIRE(infeasible > 5);
 }
 
-/// What holds in every schedule at several moments, by the words of the theorem in moments_program.h.
+/// Checks what the theorem in moments_program.h states about every schedule at several moments, literally as stated
+/// there.
 class Literal {
  public:
   Literal(const Graph& graph, const Moments& moments) : graph_(graph), moments_(moments) {
@@ -206,8 +212,8 @@ class Literal {
     }
   }
 
-  /// Returns the sum of cost(v) (number of stages in which v runs - 1), or nothing if the runs break a rule or need
-  /// more memory than there is.
+  /// Returns the sum over all nodes v of cost(v) * (number of stages in which v runs - 1). Returns nothing if the runs
+  /// break a rule, or need more memory than there is.
   std::optional<std::int64_t> cost(const std::vector<StageSet>& runs) const {
     const int last = moments_.count();
     std::int64_t cost = 0;
@@ -236,12 +242,13 @@ class Literal {
 
  private:
   static bool runs_in(const std::vector<StageSet>& runs, NodeId v, int t) { return (runs[v] >> t & 1) != 0; }
-  /// Returns whether the moment's node reads or makes the value, which is therefore counted in Moment::room.
+  /// Returns whether the node of moment t reads or makes the value x. If so, x is already subtracted from Moment::room.
   bool counted(ValueId x, int t) const {
     const NodeId p = moments_[t].node;
     return graph_.producer(x) == p || std::ranges::find(graph_.inputs(p), x) != graph_.inputs(p).end();
   }
-  /// Returns whether the value must be there in stage t, either because it is made in the stage or held before it.
+  /// Returns whether the value must be in memory in stage t: a node that runs in the stage reads it, or it is held at
+  /// the end of the stage.
   bool needed(const std::vector<StageSet>& runs, ValueId x, int t) const {
     for (const NodeId w : graph_.readers(x)) {
       if (runs_in(runs, w, t)) return true;
@@ -260,7 +267,7 @@ class Literal {
   std::vector<int> earliest_, latest_;
 };
 
-/// Returns the least cost of all ways to run nodes in stages.
+/// Returns the least cost of all choices of the stages in which each node runs.
 std::optional<std::int64_t> least_of_stages(const Graph& graph, const Moments& moments) {
   const Literal literal(graph, moments);
   const auto most = static_cast<StageSet>((1 << (moments.count() + 1)) - 1);
@@ -281,12 +288,13 @@ struct MomentsCase {
   std::vector<Moment> chosen;
 };
 
-/// Returns a graph of at most `most_nodes` nodes, a budget, and `count` moments, which need not be comparable.
+/// Returns a graph of at most `most_nodes` nodes, a budget, and `count` moments. Which of two moments comes first need
+/// not be determined by the graph.
 MomentsCase moments_case(Random& random, NodeId most_nodes, int count) {
   MomentsCase made{small_graph(random, most_nodes), {}, {}};
   made.options.order = random.chance(70) ? OrderRule::free : OrderRule::input;
   made.options.budget = random_budget(random, made.graph);
-  // In half of the cases, the first moment is the one that needs the most memory in the input order.
+  // In half of the cases, the first moment is the step that needs the most memory in the input order.
   const std::vector<std::int64_t> profile = core::Evaluator(made.graph).profile(made.graph.input_order());
   const auto highest = static_cast<std::size_t>(std::ranges::max_element(profile) - profile.begin()) / 2;
   for (int k = 0; k < count; ++k) {
@@ -352,7 +360,9 @@ TEST_CASE("The integer program of several moments is that of all runs in stages"
     CAPTURE(options.budget, moments.count(), least.value_or(-1), positive);
     if (least) REQUIRE_FALSE(optimum.infeasible);
     if (least) REQUIRE(optimum.extra <= *least);
-    if (!positive) return;  // the program lets nodes read values without bytes before they are made
+    if (!positive)
+      // If a value has no bytes, the program lets nodes read it before it is made. So only positive sizes are compared.
+      return;
     REQUIRE(optimum.infeasible == !least.has_value());
     if (!least) return;
     REQUIRE(optimum.exact);
@@ -480,7 +490,8 @@ TEST_CASE("No schedule that costs at most as much has a peak below the bound", "
     if (bound == core::peak_lower_bound(graph)) return;
     ++raised;
     equal += affordable(bound) ? 1 : 0;
-    // The search for the least peak within a cost knows the bound, and may reach it.
+    // The search for the least peak within a cost uses this bound. It must not find a lower peak, and its own bound
+    // must be at least as high.
     SolveOptions options{.limit = {.work = 20'000}};
     options.max_cost = most;
     const Solution found = find_solver("auto").solve(graph, options);
@@ -515,7 +526,8 @@ TEST_CASE("A schedule that follows a cut keeps the order rule", "[cut_bound]") {
 }
 
 TEST_CASE("Values that cannot leave count in the bound, however fast the link is", "[cut_bound]") {
-  // Node 0 makes what node 2 reads once node 1 has run. Node 3 takes over its storage, so that it cannot be moved.
+  // Node 2 reads the output of node 0 after node 1 has run. Node 2 overwrites this output in place, so transfers cannot
+  // move it.
   core::GraphBuilder builder;
   builder.add(tests::make_node("made", 10, {}, 100));
   builder.add(tests::make_node("large", 20, {}, 1));
@@ -530,7 +542,7 @@ TEST_CASE("Values that cannot leave count in the bound, however fast the link is
   core::Stopwatch watch(core::Limit{});
   MomentBound bound(graph, 1, options);
   bound.maximize(watch);
-  // There is room for 5 of the 10 bytes of node 0 beside those of node 1.
+  // While node 1 runs, 5 of the 10 bytes of node 0 fit into memory. So half of node 0 must run again.
   CHECK(bound.extra() == 50);
 }
 
@@ -566,7 +578,8 @@ TEST_CASE("The bound from one moment is never above the least makespan with tran
   REQUIRE(above > 12);
 }
 
-/// A chain of `blocks` forward nodes and their backward nodes. Each backward node reads the output of its forward node.
+/// Returns a chain of `blocks` forward nodes and their backward nodes. Each backward node reads the output of its
+/// forward node.
 Graph blocks(NodeId blocks) {
   core::GraphBuilder builder;
   for (NodeId v = 0; v < blocks; ++v) {
@@ -583,19 +596,20 @@ Graph blocks(NodeId blocks) {
 }
 
 TEST_CASE("Half of the memory of a chain costs half of the forward pass at least", "[cut_bound]") {
-  // At the first backward node, the outputs of ten forward nodes are needed. Five fit, so that five nodes run again.
+  // When the first backward node runs, the outputs of all ten forward nodes are needed. Five of them fit into memory,
+  // so the other five nodes must run again, for 100 ns each.
   const Graph graph = blocks(10);
   MomentCutOptions options{.budget = 50, .order = {}, .link = {}, .host_budget = {}};
   core::Stopwatch watch(core::Limit{});
   CHECK(cut_bound(graph, options, 1 << 20, {}, watch).value == 3000 + 500);
-  // When the last forward node begins, five of the outputs before it must have left, too. At 10 bytes in 200 ns, the
-  // link has moved 4.5 of them in 900 ns.
+  // When the last forward node begins, five earlier outputs must have been evicted to the host. If 10 bytes take 200
+  // ns, the link has copied 4.5 outputs within the 900 ns before that.
   options.link = core::Link{50'000'000, 0, true};
   CHECK(cut_bound(graph, options, 1 << 20, {}, watch).value == 3000 + 50);
-  // At 10 bytes in 500 ns, it has moved 1.8 of them.
+  // If 10 bytes take 500 ns, the link has copied 1.8 outputs by then.
   options.link = core::Link{20'000'000, 0, true};
   CHECK(cut_bound(graph, options, 1 << 20, {}, watch).value == 3000 + 320);
-  // On the host, there is room for one of them.
+  // The host has room for only one of the outputs.
   options.host_budget = 10;
   CHECK(cut_bound(graph, options, 1 << 20, {}, watch).value == 3000 + 400);
 }

@@ -1,4 +1,4 @@
-// Compares the exact search with recomputation to independent searches (tests/reference/reference.h).
+// Compares the exact search with recomputation to searches that share no code with it (tests/reference/reference.h).
 
 #include "cairn/solvers/remat/exact/exact_remat.h"
 
@@ -28,7 +28,8 @@ using core::Schedule;
 using tests::baseline_peak;
 using tests::Random;
 
-/// Checks that the solution is optimal with the cost that the reference finds, or infeasible if that finds no schedule.
+/// Checks that the solution is optimal and has the least cost that the reference finds. If the reference finds no
+/// schedule, the solution must be infeasible.
 void check_answer(const Graph& graph, std::int64_t budget, const Solution& solution) {
   const std::optional<Schedule> cheapest = core::reference::cheapest_within(graph, budget);
   REQUIRE(solution.status == (cheapest ? Status::optimal : Status::infeasible));
@@ -103,7 +104,7 @@ TEST_CASE("exact-remat cut short: its bound on the cost holds, and it claims not
 }
 
 TEST_CASE("exact-remat keeps to its limits where one step can make room in exponentially many ways") {
-  // Before z can run, 27 of 55 equal values must leave memory. There are 3.8e15 such sets.
+  // Before z can run, 27 of 55 equal values must be dropped from memory. There are 3.8e15 ways to choose them.
   core::GraphBuilder builder;
   std::vector<core::NodeId> all;
   for (core::NodeId a = 0; a < 55; ++a) all.push_back(builder.add(tests::make_node("", 1)));
@@ -133,15 +134,15 @@ TEST_CASE("exact-remat refuses graphs of more values than a word has bits, and a
   CHECK(find_solver("auto").solve(graph, {}).status == Status::optimal);
 }
 
-/// Finds the least cost within the budget by Dijkstra's algorithm over sets of values in memory and of nodes that have
-/// run. A move runs a node or drops a value. Gives up beyond `most_states` states.
+/// Finds the least cost within the budget by Dijkstra's algorithm. A state is the set of values in memory and the set
+/// of nodes that have run. A move runs a node or drops a value. The search gives up beyond `most_states` states.
 struct PlainSearch {
   enum class End { found, none, gave_up };
   End end = End::none;
   std::int64_t cost = 0;
 
   PlainSearch(const Graph& graph, std::int64_t budget, std::size_t most_states) {
-    using State = std::pair<std::uint64_t, std::uint64_t>;  // values in memory; nodes that have run
+    using State = std::pair<std::uint64_t, std::uint64_t>;  // values in memory, and nodes that have run
     struct Hash {
       std::size_t operator()(const State& s) const { return (s.first * 0x9e3779b97f4a7c15ULL + s.second) % 2147483647; }
     };
@@ -194,7 +195,7 @@ struct PlainSearch {
   }
 };
 
-/// Runs only if it is named, because it takes minutes. Prints what it measures.
+/// This test takes minutes, so it runs only if it is named. It prints what it measures.
 TEST_CASE("auto on 2,000 graphs of 4 to 12 nodes, three budgets each", "[.][small-graphs]") {
   std::vector<double> milliseconds;
   int optimal = 0, infeasible = 0, undecided = 0, not_optimal = 0, not_infeasible = 0, open = 0;

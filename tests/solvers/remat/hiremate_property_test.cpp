@@ -1,5 +1,5 @@
-// Tests the solver hiremate: its claims on small graphs, against exact_remat; its limits and options; identical groups;
-// and how close it comes to checkmate.
+// Tests solver hiremate: its claims on small graphs, which are compared with exact_remat; its limits and options; its
+// treatment of identical groups; and how close its costs are to those of checkmate.
 
 #include <fmt/format.h>
 
@@ -37,8 +37,8 @@ using tests::no_engine;
 using tests::Random;
 namespace reference = core::reference;
 
-/// Returns a random training graph, sometimes without marks that name the forward nodes of backward nodes, or a graph
-/// without backward nodes.
+/// Returns a random training graph, in which some backward nodes may lack the mark that names their forward node, or a
+/// graph without backward nodes.
 Graph small_graph(Random& random, NodeId most) {
   if (random.chance(25)) {
     tests::RandomGraphOptions kind = tests::any_graph(random, {.min_nodes = 1, .max_nodes = most});
@@ -60,7 +60,7 @@ std::optional<std::int64_t> some_budget(Random& random, const Graph& graph) {
   return random.chance(25) ? core::peak_lower_bound(graph) - random.below(2) : tests::any_budget(random, graph);
 }
 
-/// Checks the claims of an answer that do not depend on the optimum.
+/// Checks the claims of an answer that can be checked without knowing the optimum.
 void check(const Graph& graph, const HirematOptions& options, const Solution& solution) {
   tests::require_measured(graph, solution);
   REQUIRE(solution.least_peak <= solution.peak);
@@ -116,9 +116,9 @@ TEST_CASE("hiremate on small graphs: valid, and never better than the best", "[h
   CHECK(as_cheap > found * 8 / 10);
 }
 
-/// Makes a chain of `blocks` blocks, each of three forward nodes, the last of which also reads the previous block, and
-/// their gradients. Sizes and costs are proportional to `scale`. One size and one cost of block b are larger by
-/// `unlike` * b, so the blocks are identical only if `unlike` is 0.
+/// Returns a training graph of a chain of `blocks` blocks. A block has three forward nodes and their gradients. Its
+/// last forward node also reads the previous block. Sizes and costs are proportional to `scale`. In block b, one size
+/// and one cost are larger by `unlike` * b, so the blocks are identical only if `unlike` is 0.
 Graph chain_of_blocks(NodeId blocks, std::int64_t scale, std::int64_t unlike) {
   std::vector<core::Node> nodes{tests::make_node("input", 40 * scale, {}, 0)};
   NodeId last = 0;
@@ -165,14 +165,14 @@ TEST_CASE("hiremate: identical groups, solved once, give what different ones giv
       options.budget = once.peak / 100 * percent;
       const Solution with = hiremate(same, options);
       HirematOptions wider = options;
-      *wider.budget += 16 * 16;  // more than `unlike` adds to all sizes
+      *wider.budget += 16 * 16;  // more bytes than `unlike` adds to all sizes together
       const Solution without = hiremate(unlike, wider);
       CAPTURE(percent, partition, once.cost, with.cost, without.cost, with.peak, without.peak);
       check(same, options, with);
       check(unlike, wider, without);
       REQUIRE(with.status == without.status);
-      // Sizes and costs of the two graphs differ by less than a ten-thousandth. The answers are heuristic, so their
-      // costs may differ by 3% of the cost of running each node once.
+      // The sizes and costs of the two graphs differ by less than a ten-thousandth. hiremate is a heuristic, so its two
+      // answers may still differ in cost by 3% of the cost of running each node once.
       const std::int64_t difference = with.cost / kScale - without.cost / kScale;
       REQUIRE(std::abs(difference) <= once.cost / kScale * 3 / 100);
     }
@@ -307,7 +307,7 @@ TEST_CASE("hiremate refuses graphs whose backward marks are inconsistent", "[hir
   REQUIRE_THROWS_AS(hiremate(tests::build_graph(nodes), HirematOptions()), core::InputError);
 }
 
-/// Makes a small training graph, similar to that of a neural network, with one backward node per forward node.
+/// Returns a small training graph that is similar to that of a neural network. Each forward node has one backward node.
 Graph network_like(Random& random) {
   tests::TrainingOptions kind;
   kind.forward = {.min_nodes = 6, .max_nodes = 11, .scratch = false, .in_place = false, .keep = false};
@@ -351,8 +351,9 @@ TEST_CASE("hiremate beside checkmate, where that finishes", "[hiremate]") {
   std::string all;
   for (const double p : points) all += fmt::format("{:.1f} ", p);
   CAPTURE(all, checkmate_alone, hiremate_alone);
-  // `points` are differences in cost, in percent of the cost of running each node once. hiremate can be cheaper than
-  // checkmate, which keeps the input order. As measured: 41 of 42 found, none more than 0.2 points above, 17 below.
+  // `points` are differences in cost between hiremate and checkmate, in percent of the cost of running each node once.
+  // hiremate can be cheaper, because checkmate keeps the input order. In a measurement, hiremate found 41 of 42
+  // schedules: none was more than 0.2 points above that of checkmate, and 17 were below it.
   REQUIRE(points.size() >= 30);
   CHECK(checkmate_alone <= 3);
   CHECK(std::count_if(points.begin(), points.end(), [](double p) { return p <= 1; }) >=

@@ -6,9 +6,9 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 
-/// Tests what Kumar et al. (2019) state about their definitions, with nothing but the definitions
-/// (tests/support/kumar2019.h). If a statement is false as printed, one test has a counterexample, and another tests a
-/// corrected statement.
+/// These tests check statements of Kumar et al. (2019) with nothing but the definitions of the paper
+/// (tests/support/kumar2019.h). If a statement is false as printed, one test has a counterexample, and another test
+/// checks a corrected statement.
 namespace cairn::tests::kumar2019::kumar2019_definitions_test {
 namespace {
 
@@ -20,8 +20,8 @@ Graph graph_of(const std::vector<std::int64_t>& sizes, const std::vector<std::ve
   return build_graph(nodes);
 }
 
-/// A random graph whose nodes are numbered in topological order. Each pair of nodes is an edge with the same
-/// probability. With `spine`, each node also reads the one before it.
+/// Returns a random graph whose nodes are numbered in topological order. Each pair of nodes has an edge with the same
+/// probability. With `spine`, each node also reads the previous node.
 Graph ordered_graph(Random& random, NodeId count, bool spine = false) {
   const int percent = static_cast<int>(random.between(5, 60));
   const std::int64_t max_size = random.pick(std::vector<std::int64_t>{1, 9});
@@ -36,7 +36,8 @@ Graph ordered_graph(Random& random, NodeId count, bool spine = false) {
   return build_graph(nodes);
 }
 
-/// A random graph without scratch, in-place and kept outputs, which the paper does not have.
+/// Returns a random graph without scratch, without in-place outputs and without kept outputs, which the paper does not
+/// have.
 Graph plain_graph(Random& random, NodeId min_nodes, NodeId max_nodes) {
   return random_graph(random, {min_nodes, max_nodes, false, false, false});
 }
@@ -49,9 +50,10 @@ Nodes some_nodes(Random& random, NodeId count, int percent) {
   return result;
 }
 
-/// Returns a random sequence sigma such that sigma o x is valid if `known` and all nodes outside `within` are known. It
-/// runs what x needs of `within`, in a random topological order, sometimes with nodes that x does not need and with
-/// repeated runs. Its nodes are in `within`, not in `known`, and below x.
+/// Returns a random sequence sigma such that sigma followed by x is valid if `known` and all nodes outside of `within`
+/// are known. It runs the nodes of `within` that x needs, in a random topological order. Some sequences also run nodes
+/// that x does not need, or run nodes twice. All its nodes are in `within`, not in `known`, and have lower numbers than
+/// x.
 Sequence random_sigma(Random& random, const Graph& graph, NodeId x, const Nodes& known, const Nodes& within) {
   const int unneeded = random.chance(30) ? 30 : 0, again = random.chance(30) ? 30 : 0;
   const Nodes allowed = less(before(within, x), known);
@@ -74,8 +76,8 @@ Sequence random_sigma(Random& random, const Graph& graph, NodeId x, const Nodes&
   return sigma;
 }
 
-/// Returns a random interleaved schedule on X (`nodes`), with one to three tuples a node. It is valid if `known` and
-/// all nodes outside `within` are known.
+/// Returns a random interleaved schedule on X, which is `nodes`. Each node has one to three tuples. The schedule is
+/// valid if `known` and all nodes outside of `within` are known.
 Interleaved random_interleaved(Random& random, const Graph& graph, const Nodes& nodes, const Nodes& known,
                                const Nodes& within) {
   Interleaved result;
@@ -87,8 +89,8 @@ Interleaved random_interleaved(Random& random, const Graph& graph, const Nodes& 
   return result;
 }
 
-/// Returns a random path decomposition: that of an order of least width after a few swaps. Sometimes a node is in more
-/// bags than necessary.
+/// Returns a random path decomposition. It is the one of an elimination order of least width in which a few nodes were
+/// swapped. In some decompositions, a node is in more bags than necessary.
 Bags random_path_decomposition(Random& random, const Digraph& graph) {
   Sequence order = pathwidth(graph).second;
   const auto count = static_cast<std::int64_t>(order.size());
@@ -149,12 +151,13 @@ TEST_CASE("Kumar 2019: decompositions by elimination, exact widths and bounds ag
       CHECK(is_tree_decomposition(graph, found));
       CHECK(width(found.bags) >= tw);
     }
-    // Lemma 1 bounds the number of bags, and Lemma 3 finds a balanced separator.
+    // Lemma 1 of the paper bounds the number of bags, and Lemma 3 finds a balanced separator.
     const Decomposition small = lemma1(random.chance(50) ? tree : path(random_path_decomposition(random, graph)));
     CHECK(is_tree_decomposition(graph, small));
     CHECK(small.bags.size() <= graph.nodes.size());
     CHECK(is_balanced_separator(small, lemma3(small)));
-    // Without a node of a bag, without an edge of the tree, or with a bag that no edge joins, it is invalid.
+    // If a node is removed from a bag, or an edge from the tree, or if a bag without an edge is added, the
+    // decomposition is invalid.
     Decomposition broken = lemma1(tree);
     if (random.chance(50) || broken.tree.empty()) {
       broken.bags[0].erase(*broken.bags[0].begin());
@@ -176,7 +179,7 @@ TEST_CASE("Kumar 2019: decompositions by elimination, exact widths and bounds ag
   };
   CHECK(treewidth(complete(7)).first == 6);
   CHECK(minor_min_width(complete(7)) == 6);
-  Digraph grid;  // 3 x 3: both widths are 3
+  Digraph grid;  // a grid of 3 x 3 nodes, for which both widths are 3
   for (NodeId v = 0; v < 9; ++v) {
     grid.nodes.insert(v);
     if (v % 3 != 2) grid.edges.insert({v, v + 1});
@@ -184,7 +187,7 @@ TEST_CASE("Kumar 2019: decompositions by elimination, exact widths and bounds ag
   }
   CHECK(treewidth(grid).first == 3);
   CHECK(pathwidth(grid).first == 3);
-  // The first 11 nodes of a complete binary tree: pathwidth 2, treewidth 1.
+  // The first 11 nodes of a complete binary tree have pathwidth 2 and treewidth 1.
   Digraph tree{{0}, {}};
   for (NodeId v = 1; v < 15; ++v) {
     if (v >= 11) continue;  // best_order() takes at most 12 nodes
@@ -220,7 +223,8 @@ TEST_CASE("Kumar 2019: Algorithm 1 gives valid schedules within Theorem 5, and i
 TEST_CASE("Kumar 2019: Algorithm 1 as printed schedules what S does not need, before its inputs have run") {
   const Graph chain = graph_of({1, 1, 1}, {{}, {0}, {1}});
   const Decomposition decomposition = path({{0, 1}, {1, 2}});
-  // The separator X* is {0, 1}. Before node 0, the printed algorithm calls itself for {2} with S' = {} and runs 2.
+  // The separator X* is {0, 1}. Before node 0, the printed algorithm calls itself for the set {2} with S' = {}, and
+  // runs node 2. But node 2 is not needed there, and its inputs have not run.
   const auto printed = tw_remat(chain, decomposition, 1, lemma3, {.whole_separator = true});
   CHECK(without_annotations(printed).front() == 2);
   CHECK_FALSE(valid(chain, without_annotations(printed)));
@@ -254,7 +258,8 @@ TEST_CASE("Kumar 2019: Lemmas 9 to 11 hold for all graphs with a long spine and 
 }
 
 TEST_CASE("Kumar 2019: Algorithm 2 as printed adds edges whose ends share no bag") {
-  // ProcessNode(0) returns node 2, whose bag is to the right of r_0, the last bag of node 0. Node 3 lies between them.
+  // ProcessNode(0) returns node 2. The bag of node 2 is to the right of r_0, the last bag of node 0, and node 3 lies
+  // between them.
   const Digraph graph{{0, 1, 2, 3, 4}, {{0, 1}, {1, 2}}};
   const Bags bags{{0, 1}, {1, 3}, {1, 4}, {1, 2}};
   REQUIRE(is_path_decomposition(graph, bags));
@@ -280,7 +285,8 @@ TEST_CASE("Kumar 2019: Theorem 8, of the interval graph of a decomposition") {
     CHECK(valid(plain, result.spine));
     CHECK(is_path_decomposition(result.graph, result.bags));
     CHECK(width(result.bags) + 1 <= 2 * width(bags) + 3);
-    // On the graph itself, spine and width are as stated, but the bags are not always a decomposition.
+    // If the algorithm runs on the graph itself, the spine and the width are as stated, but the bags are not always a
+    // decomposition.
     const SpineAddition printed = algorithm2(graph, bags);
     CHECK(is_spine(printed.graph, printed.spine));
     CHECK(width(printed.bags) + 1 <= 2 * width(bags) + 3);
@@ -290,10 +296,10 @@ TEST_CASE("Kumar 2019: Theorem 8, of the interval graph of a decomposition") {
   CHECK(printed_valid * 100 >= graphs * 90);
 }
 
-/// A random input for the statements of section A.3. No node of X or X' is in W.
+/// A random input for the statements of section A.3 of the paper. No node of X or X' is in W.
 struct Instance {
   Graph graph;
-  Nodes known, nodes, others;  // W, X, X'
+  Nodes known, nodes, others;  // the sets W, X and X' of the paper
 };
 Instance random_instance(Random& random) {
   Instance instance{
@@ -326,7 +332,8 @@ TEST_CASE("Kumar 2019: Property 13, and less memory than it says") {
     CHECK(valid(graph, joined, known));
     CHECK(memory(graph, joined, known) <= sum);
     CHECK(length(graph, joined) <= longest);
-    // Each sigma_i computes all that x reads. So joined, they need no more memory beside W than the largest one.
+    // Here, each sigma_i computes everything that x reads. So the joined sequences need no more memory beside W than
+    // the one of them that needs most.
     CHECK(memory(graph, joined, known, known) <= most);
   });
 }
@@ -339,8 +346,8 @@ TEST_CASE("Kumar 2019: Property 13 where each sigma computes a part of what x re
     Sequence joined;
     std::int64_t sum[2] = {0, 0};
     for (const Nodes& part : {others, less(all_of(graph), others)}) {
-      // This sigma is valid if W and all nodes outside `part` are known. The memory is compared only if the joined
-      // sequence is valid for W alone.
+      // This sigma is valid if W and all nodes outside of `part` are known. Its memory is compared only if the joined
+      // sequence is valid with W alone.
       const Sequence sigma = random_sigma(random, graph, x, known, part);
       extend(joined, sigma);
       sum[0] += memory(graph, then(sigma, x), known);
@@ -376,8 +383,8 @@ TEST_CASE("Kumar 2019: Property 14") {
 }
 
 TEST_CASE("Kumar 2019: Property 14 is false for a sigma that runs a known node") {
-  // The property joins the sequences 1, 2 and 0, 2, 3. Node 2 is known to the second one, but runs again in it. Node 2
-  // reads 1, so that 1 is held while 0 runs.
+  // The property joins the sequences 1, 2 and 0, 2, 3. Node 2 counts as known in the second sequence, but runs again in
+  // it. This run reads node 1, so node 1 is held while node 0 runs.
   const Graph graph = graph_of({5, 6, 0, 0}, {{}, {}, {1}, {0, 2}});
   const Sequence first{1, 2}, second{0, 2, 3};
   REQUIRE(valid(graph, first));
@@ -435,8 +442,8 @@ TEST_CASE("Kumar 2019: Properties 18 and 19") {
     CHECK(length(graph, merged) <= length(graph, tuples));
     CHECK(length(graph, condensed) <= length(graph, merged));
     CHECK(length(graph, flat) == length(graph, merged));
-    // Condense drops what comes after the last node of X'; apart from that, the flat schedule stays the same. Each tau
-    // needs all nodes of X before it as known, not only those of X'.
+    // Condense drops the steps after the last node of X'. Apart from that, the flat schedule stays the same. For each
+    // tuple, all earlier nodes of X must count as known, not only the earlier nodes of X'.
     const Sequence flat_condensed = flatten(condensed);
     CHECK(flat_condensed.size() <= flat.size());
     CHECK(flat_condensed == Sequence(flat.begin(), flat.begin() + static_cast<std::ptrdiff_t>(flat_condensed.size())));
@@ -459,7 +466,7 @@ TEST_CASE("Kumar 2019: Properties 18 and 19") {
 }
 
 TEST_CASE("Kumar 2019: Property 18 is false: Condense needs not be valid") {
-  // Node 2 reads node 0, which is in X, but not in X' = {1, 2}.
+  // Node 2 reads node 0. Node 0 is in X = {0, 1, 2}, but not in X' = {1, 2}.
   const Graph graph = graph_of({1, 1, 1}, {{}, {}, {0}});
   const Interleaved tuples{{0, {}}, {1, {}}, {2, {}}};
   REQUIRE(valid(graph, tuples, {}));
@@ -470,8 +477,8 @@ TEST_CASE("Kumar 2019: Property 18 is false: Condense needs not be valid") {
 }
 
 TEST_CASE("Kumar 2019: Property 18 is false: Condense needs more memory, as known nodes are paid twice") {
-  // W = {0}, X = {2, 3}, X' = {3}, with the sequences 1 o 2 and 3. Node 3 reads the known node 0. In the condensed
-  // tuple, node 0 is held while 1 and 2 run, and is counted twice.
+  // The example has W = {0}, X = {2, 3} and X' = {3}, with the sequences 1 o 2 and 3. Node 3 reads the known node 0. In
+  // the condensed tuple, node 0 is held while 1 and 2 run, and the paper's formula counts it twice.
   const Graph graph = graph_of({1, 10, 1, 1}, {{}, {}, {1}, {0}});
   const Interleaved tuples{{2, {1}}, {3, {}}};
   const Interleaved condensed = condense({3}, tuples);
@@ -484,17 +491,18 @@ TEST_CASE("Kumar 2019: Property 18 is false: Condense needs more memory, as know
 }
 
 TEST_CASE("Kumar 2019: Property 19 is false for a sigma that runs a known node") {
-  // Node 1, which is in X, runs again in the tuple of node 3. For this run, node 0 is held while 2 runs.
+  // Node 1, which is in X, runs again in the tuple of node 3. This second run reads node 0, so node 0 is held while
+  // node 2 runs.
   const Graph graph = graph_of({7, 4, 9, 2}, {{}, {0}, {}, {}});
   const Interleaved tuples{{1, {0}}, {3, {2, 1, 0}}};
   REQUIRE(valid(graph, tuples, {}));
   CHECK(memory(graph, flatten(tuples)) > memory(graph, tuples, {}));
 }
 
-/// A path decomposition of a graph with a long spine, a range of consecutive bags (the window), and one bag in it.
+/// A path decomposition of a graph with a long spine, a range of consecutive bags called the window, and one bag in it.
 struct Window {
   Graph graph;
-  Bags all, bags;  // bags: the window
+  Bags all, bags;  // `all` has all bags, and `bags` those of the window
   std::size_t middle = 0;
 
   Nodes side(std::size_t begin, std::size_t end) const {
@@ -547,8 +555,8 @@ TEST_CASE("Kumar 2019: Lemma 21, of tuples whose nodes are of their side and com
 }
 
 TEST_CASE("Kumar 2019: Lemma 21 is false for a tuple with a node of the other side, which it takes for known") {
-  // The bags are {0}, {0, 1}, {1, 2}, {2, 3}, and the second is the separator. Node 3 is known on the left side, so the
-  // sequence 3 o 0 is valid there, but it is not valid after merging.
+  // The bags are {0}, {0, 1}, {1, 2} and {2, 3}. The second bag is the separator. Node 3 counts as known on the left
+  // side, so the sequence 3 o 0 is valid there. But it is not valid after the two sides are merged.
   const Graph graph = graph_of({1, 1, 1, 1}, {{}, {0}, {1}, {2}});
   const Interleaved left{{0, {3}}, {1, {}}}, right{{0, {}}, {1, {}}};
   REQUIRE(valid(graph, left, {1, 2, 3}));
@@ -566,7 +574,7 @@ TEST_CASE("Kumar 2019: Algorithm 3, settled, gives valid schedules within Theore
     REQUIRE(sigma.back() == graph.node_count() - 1);
     const std::int64_t p = width(bags) + 1, b = static_cast<std::int64_t>(bags.size());
     CHECK(static_cast<double>(sigma.size()) <= bound.steps(p, b));
-    if (sigma.size() > 200) return;  // held_at() is slow
+    if (sigma.size() > 200) return;  // held_at() would take too long
     CHECK(memory(graph, sigma) <= Theorem22::memory(p, b) * (largest_inputs(graph) + largest_size(graph)));
   });
 }
@@ -599,7 +607,8 @@ TEST_CASE("Kumar 2019: Algorithm 3, settled, on chains with skips and on folded 
 }
 
 TEST_CASE("Kumar 2019: Algorithm 3 as printed runs a node before its inputs") {
-  // Node 3 comes before 4 on the spine, but is not in the inner bags: the printed PWRemat runs it without its inputs.
+  // Node 3 comes before node 4 on the spine, but is not in the inner bags. So the printed PWRemat runs node 3 without
+  // its inputs.
   const Graph graph = graph_of({1, 1, 1, 1, 1, 1}, {{}, {0}, {1}, {1, 2}, {1, 2, 3}, {0, 4}});
   const Bags bags{{4}, {3, 4}, {2, 3, 4}, {1, 2, 3, 4}, {1, 4, 5}, {0, 1, 5}};
   REQUIRE(is_path_decomposition(digraph(graph), bags));

@@ -24,20 +24,21 @@
 #include "cairn/tests/support/seeds.h"
 #include "cairn/tests/support/show.h"
 
-/// Compares the library with the definitions and theorems of Kumar et al. (2019), as in tests/support/kumar2019.h.
+/// Compares the library with the definitions and theorems of Kumar et al. (2019), as written in
+/// tests/support/kumar2019.h.
 namespace cairn::tests::kumar2019::kumar2019_property_test {
 namespace {
 
 using solvers::SeparatorTree;
 using solvers::TreeDecomposition;
 
-/// A random graph without scratch and in-place outputs, which the paper does not have.
+/// Returns a random graph without scratch and without in-place outputs, which the paper does not have.
 Graph plain_graph(Random& random, NodeId max_nodes) {
   return random_graph(random, {.max_nodes = max_nodes, .scratch = false, .in_place = false});
 }
 
-/// A random path that is folded back and forth every `fold` nodes. A node also reads, with some probability, the node
-/// beside it in the previous fold, and a node two or three steps before it.
+/// Returns a random path that is folded back and forth after every `fold` nodes. With some probability, a node also
+/// reads the node beside it in the previous fold, or a node two or three steps before it.
 Graph folded_path(Random& random, NodeId max_nodes, NodeId longest_fold) {
   const auto count = static_cast<NodeId>(random.between(8, max_nodes));
   const auto fold = static_cast<NodeId>(random.between(3, longest_fold));
@@ -53,9 +54,10 @@ Graph folded_path(Random& random, NodeId max_nodes, NodeId longest_fold) {
   return build_graph(nodes);
 }
 
-/// Returns a function that chooses the separators of `tree`. A component gets the separator of the part with the same
-/// nodes and the same number of bags. If several bags equal this separator, the function takes one whose removal leaves
-/// the components of the part's children. A component without nodes gets the separator of lemma3().
+/// Returns a function that chooses the same separators as `tree`. For a component, it finds the part of the tree with
+/// the same nodes and the same number of bags, and takes this part's separator. If several bags are equal to the
+/// separator, it takes a bag whose removal leaves the components of the part's children. For a component without nodes,
+/// it calls lemma3().
 ChooseSeparator separators_of(const SeparatorTree& tree) {
   using NodesAndBags = std::pair<Nodes, std::size_t>;
   const auto describe = [&tree](const SeparatorTree::Part& part) {
@@ -109,7 +111,7 @@ TEST_CASE("Kumar 2019: tw_remat(k) is Algorithm 1, not longer, and within Theore
     CHECK(solution.peak == core::reference::peak(graph, solution.schedule));
     CHECK(solution.cost == length(graph, solution.schedule.steps));
 
-    if (random.chance(33)) {  // the literal algorithm takes long
+    if (random.chance(33)) {  // only in a third of the cases, because the literal algorithm takes long
       const SeparatorTree separators = solvers::separator_tree(decomposition, graph.node_count());
       const Sequence sigma =
           without_annotations(tw_remat(graph, bags, static_cast<std::size_t>(options.k), separators_of(separators)));
@@ -126,7 +128,7 @@ TEST_CASE("Kumar 2019: tw_remat(k) is Algorithm 1, not longer, and within Theore
   });
 }
 
-/// A random undirected graph, whose edges are stored from lower to higher nodes.
+/// Returns a random undirected graph. Its edges are stored from the lower to the higher node.
 Digraph random_undirected(Random& random, NodeId max_nodes) {
   Digraph graph;
   const auto count = static_cast<NodeId>(random.between(1, max_nodes));
@@ -160,7 +162,7 @@ TEST_CASE("Kumar 2019: min-fill and min-degree eliminate as defined, and the bou
     CHECK(order.width == width(eliminate(graph, expected).bags));
     if (by_fill) fill_exact += order.width == exact;
 
-    // Random ties, noise, and a remaining core that becomes one bag still give a decomposition.
+    // Breaking ties at random, noise, and leaving a core of nodes to become one bag must still give a decomposition.
     core::Random ties(static_cast<std::uint64_t>(random.below(1000)));
     solvers::EliminationOptions options{.rule = rule, .random = &ties};
     options.noise = random.chance(50) ? 0 : static_cast<std::int32_t>(random.below(4));
@@ -185,18 +187,18 @@ TEST_CASE("Kumar 2019: min-fill and min-degree eliminate as defined, and the bou
     found_exact += found.decomposition.width == exact;
     ++graphs;
   });
-  CHECK(fill_exact * 2 * 100 >= graphs * 90);  // times 2, as only half of the graphs use min-fill
+  CHECK(fill_exact * 2 * 100 >= graphs * 90);  // times 2, because only half of the graphs use min-fill
   CHECK(found_exact * 100 >= graphs * 99);
   CHECK(lower_total * 100 >= naive_lower_total * 98);
 }
 
-/// A random k-tree: a clique of k nodes, to which nodes are added, each joined to a clique of k earlier nodes. A k-tree
-/// is chordal, has treewidth k, and each of its nodes has at least k neighbours.
+/// Returns a random k-tree. It is a clique of k nodes to which nodes are added one by one, each joined to a clique of k
+/// earlier nodes. A k-tree is chordal and has treewidth k. Each of its nodes has at least k neighbours.
 Digraph random_k_tree(Random& random, NodeId k, NodeId count) {
   Sequence label = numbers_below(count);
   random.shuffle(label);
   Digraph graph;
-  std::vector<Sequence> cliques(1);  // of k nodes
+  std::vector<Sequence> cliques(1);  // cliques of k nodes
   for (NodeId v = 0; v < count; ++v) {
     graph.nodes.insert(label[v]);
     const Sequence clique = v < k ? cliques[0] : random.pick(cliques);
@@ -250,7 +252,7 @@ TEST_CASE("Kumar 2019: separators are balanced by bags, or leave two thirds of t
           CHECK((balance == solvers::Balance::bags ? 2 * bags <= part.bags : 3 * bags <= 2 * part.bags));
         }
         const auto inside = [&](NodeId v) { return part.begin <= tree.home[v] && tree.home[v] < part.end; };
-        for (NodeId v = 0; v < graph.node_count(); ++v) {  // no edge between two components
+        for (NodeId v = 0; v < graph.node_count(); ++v) {  // there must be no edge between two components
           for (const NodeId u : graph.predecessors(v)) {
             for (const std::int32_t child : part.children) {
               const auto below = [&](NodeId w) {
@@ -280,7 +282,7 @@ TEST_CASE("Kumar 2019: the validator of decompositions and Lemma 1 agree with th
     CHECK(is_tree_decomposition(undirected, literal(merged)));
     CHECK(merged.width == width(decomposition.bags));
     CHECK(static_cast<NodeId>(merged.bags.size()) <= graph.node_count());
-    CHECK(lemma1(literal(merged)).bags.size() == merged.bags.size());  // nothing is left to merge
+    CHECK(lemma1(literal(merged)).bags.size() == merged.bags.size());  // no two bags are left that could be merged
 
     auto& bags = decomposition.bags;
     for (std::int64_t changes = random.between(0, 2); changes > 0; --changes) {
@@ -320,7 +322,8 @@ solvers::PathDecomposition library_path(const Bags& bags) {
   return result;
 }
 
-/// Returns the path decomposition of an order of the nodes, which is topological, random or of least width.
+/// Returns the path decomposition that an order of the nodes gives. The order is topological, random, or of least
+/// width.
 Bags random_path_decomposition(Random& random, const Graph& graph) {
   const Digraph undirected = digraph(graph);
   Sequence order = topological(graph);
@@ -332,15 +335,15 @@ Bags random_path_decomposition(Random& random, const Graph& graph) {
   return path_decomposition(undirected, order);
 }
 
-/// Returns an equivalent decomposition with superfluous bags. Some bags are repeated. Some are followed by a bag of one
-/// of their nodes and of all nodes that are in bags on both sides.
+/// Returns an equivalent decomposition with unnecessary bags. Some bags are repeated. After some bags, it inserts a bag
+/// with one of their nodes and with all nodes that occur on both sides.
 Bags spread_out(Random& random, const Bags& bags) {
   Bags result;
   for (const Nodes& bag : bags) {
     for (std::int64_t times = random.chance(20) ? 2 : 1; times > 0; --times) result.push_back(bag);
     if (random.chance(20)) result.push_back({*bag.begin()});
   }
-  Bags whole(result.size());  // each node in all bags between its first and its last
+  Bags whole(result.size());  // puts each node into all bags between its first and its last bag
   for (const NodeId v : all_of(result)) {
     const auto [first, end] = interval(result, v);
     for (std::int64_t i = first; i <= end; ++i) whole[i].insert(v);
@@ -380,7 +383,7 @@ TEST_CASE("Kumar 2019: path decompositions are decompositions, of the pathwidth 
     for (NodeId v = 0; v < graph.node_count(); ++v) {
       CHECK(interval(bags, v) == std::pair<std::int64_t, std::int64_t>(intervals[v].first, intervals[v].last));
     }
-    // Adding a node to a bag, or removing one, can make the decomposition invalid.
+    // A node is added to a random bag or removed from it, which can make the decomposition invalid.
     Nodes& bag = random.pick(bags);
     const auto v = static_cast<NodeId>(random.below(graph.node_count()));
     if (bag.erase(v) == 0) bag.insert(v);
@@ -408,7 +411,7 @@ TEST_CASE("Kumar 2019: add_spine gives a spine, a decomposition with it and bags
     CHECK(is_path_decomposition(with_spine, sets(spine.decomposition.bags)));
     CHECK(width(sets(spine.decomposition.bags)) == spine.decomposition.width);
     CHECK(spine.decomposition.width + 1 <= 2 * width(bags) + 3);
-    // A Hamiltonian path, where there is one, is the only topological order.
+    // If a graph has a Hamiltonian path, this path is its only topological order.
     const Sequence order = topological(graph);
     const bool path = is_spine(digraph(graph), order);
     CHECK(solvers::hamiltonian_path(graph) == (path ? order : Sequence{}));
@@ -447,7 +450,7 @@ TEST_CASE("Kumar 2019: Merge, Condense and Flatten are those of the definitions"
   });
 }
 
-/// Returns the graph with the edges of the spine added, and with nodes renumbered along the spine.
+/// Returns the graph with the edges of the spine added, and with nodes renumbered in the order of the spine.
 Graph along_spine(const Graph& graph, const Sequence& spine) {
   std::vector<NodeId> place(spine.size());
   for (std::size_t i = 0; i < spine.size(); ++i) place[spine[i]] = static_cast<NodeId>(i);
@@ -484,7 +487,8 @@ TEST_CASE("Kumar 2019: pw_remat is valid, within Theorem 22, and not longer than
     CHECK(solution.peak <=
           Theorem22::memory(p, b) * (largest_inputs(graph) + largest_size(graph)) + size_of(graph, outputs(graph)));
 
-    // Algorithm 3 runs on the same spine and bags. It computes the last node of the spine, which depends on all others.
+    // Algorithm 3 runs with the same spine and bags. It computes the last node of the spine, which depends on all other
+    // nodes.
     std::vector<NodeId> place(spine.order.size());
     for (std::size_t i = 0; i < spine.order.size(); ++i) place[spine.order[i]] = static_cast<NodeId>(i);
     Bags bags;
@@ -528,7 +532,7 @@ TEST_CASE("Kumar 2019: Theorems 5 and 22 on larger graphs") {
       CHECK(by_tree.cost <= theorem5.length);
       ++by_trees;
     } catch (const core::InputError&) {
-      // The schedule has more steps than the solver writes out.
+      // The schedule has more steps than the solver is willing to write out.
     }
 
     solvers::PwRematOptions pw;
@@ -578,7 +582,8 @@ TEST_CASE("Kumar 2019: the curve of TWRemat(k) and the streamed schedule are tho
     options.retain = false;
     const std::vector<solvers::TwPoint> points = solvers::tw_sweep(graph, options, 6);
     REQUIRE(!points.empty());
-    CHECK(points.front().cost == length(graph, topological(graph)));  // NoRemat
+    // The first point is NoRemat, which runs each node once.
+    CHECK(points.front().cost == length(graph, topological(graph)));
     CHECK(points.back().k == 1);
     for (const solvers::TwPoint& point : points) {
       options.k = point.k;

@@ -1,4 +1,4 @@
-// Tests options of layers, and the graph that is made from a single layer (GroupGraph), against the definitions.
+// Tests options of layers, and GroupGraph, i.e. the graph of a single layer, against the definitions.
 
 #include <algorithm>
 #include <cstdint>
@@ -37,7 +37,7 @@ TEST_CASE("what an option of a layer needs, by the definition", "[level]") {
   });
 }
 
-/// The schedules are random or come from solvers. Each is converted to an option of the layer.
+/// Schedules of a layer's own graph are converted into options of the layer. They are random or come from solvers.
 TEST_CASE("schedules of a layer as a graph of its own are options of the layer", "[level]") {
   int within = 0, recomputing = 0;
   tests::for_each_seed(1500, [&](Random& random) {
@@ -87,7 +87,8 @@ TEST_CASE("schedules of a layer as a graph of its own are options of the layer",
         ++within;
         recomputing += needs.cost > once.cost;
         REQUIRE(Passes(graph, layer, option).between_beside_rest() <= between);
-        // In the layer's own graph, a kept value that is made again later need not stay; in an option it must.
+        // In the layer's own graph, a kept value need not stay in memory if it is made again later. In an option, it
+        // must stay.
         if (!keeps) REQUIRE(needs.peak <= peak);
       }
     }

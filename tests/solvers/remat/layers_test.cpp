@@ -1,4 +1,5 @@
-// Tests layers_of() against its header, on random training graphs. A mark names the forward node of a backward node.
+// Tests layers_of() against the comments in its header, on random training graphs. The mark of a backward node names
+// the node's forward node.
 
 #include "cairn/solvers/remat/rotor/layers.h"
 
@@ -45,8 +46,8 @@ std::vector<std::int32_t> layer_of_node(const Graph& graph, const std::vector<La
   return layer;
 }
 
-/// Checks that every node is in one layer, that marks are followed, that unmarked backward nodes are in the layer which
-/// the header says, and that both passes can run in the order of the layers.
+/// Checks four properties of layers: every node is in one layer; a marked backward node is in the layer of its mark;
+/// unmarked backward nodes are in the layers that the header names; and both passes can run in the order of the layers.
 void check(const Graph& graph, const std::vector<Layer>& layers) {
   const std::vector<std::int32_t> layer = layer_of_node(graph, layers);
   REQUIRE(std::count(layer.begin(), layer.end(), -1) == 0);
@@ -96,7 +97,8 @@ void check(const Graph& graph, const std::vector<Layer>& layers) {
   }
 }
 
-/// Returns the message of the InputError of layers_of(). If there is none, checks the layers and returns nothing.
+/// Returns the message of the InputError that layers_of() throws. If it throws none, checks the layers and returns
+/// nothing.
 std::optional<std::string> refusal(const Graph& graph) {
   try {
     check(graph, layers_of(graph));
@@ -115,8 +117,8 @@ void require_refusal(const Graph& graph, const std::vector<std::string>& names) 
   tests::check_says(*what, names);
 }
 
-/// Whether some order of the forward nodes suits all edges, which means that the relation of who must come before whom
-/// has no cycle. All backward nodes must be marked.
+/// Returns whether the forward nodes can be put into an order that agrees with all edges of both passes. It cannot if
+/// the relation "must come before" has a cycle. All backward nodes must be marked.
 bool some_order(const Graph& graph) {
   const NodeId n = graph.node_count();
   std::vector<std::vector<NodeId>> after(static_cast<std::size_t>(n));
@@ -233,7 +235,8 @@ TEST_CASE("marks that contradict the edges are refused by name", "[layers]") {
 }
 
 TEST_CASE("a mark that is missing goes where the gradient comes from", "[layers]") {
-  // A chain a -> b -> c, and the gradients dc, db and da. da also reads the value of c, for example for its shape.
+  // The graph is a chain a -> b -> c with the gradients dc, db and da. Node da also reads the value of c, for example
+  // because it needs its shape.
   std::vector<core::Node> nodes{tests::make_node("a", 1),          tests::make_node("b", 1, {0}),
                                 tests::make_node("c", 1, {1}),     tests::make_node("dc", 1, {2}),
                                 tests::make_node("db", 1, {1, 3}), tests::make_node("da", 1, {2, 0, 4})};
@@ -241,7 +244,8 @@ TEST_CASE("a mark that is missing goes where the gradient comes from", "[layers]
   const std::vector<Layer> layers = layers_of(tests::build_graph(nodes));
   REQUIRE(layers.size() == 3);
   CHECK(layers[0].backward.empty());
-  CHECK(layers[1].backward == std::vector<NodeId>{4, 5});  // da reads c, but belongs to the layer of its gradient, db
+  // Node da reads c, but belongs to the layer of the gradient that it reads, db.
+  CHECK(layers[1].backward == std::vector<NodeId>{4, 5});
   CHECK(layers[2].backward == std::vector<NodeId>{3});
 }
 

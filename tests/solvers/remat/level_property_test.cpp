@@ -1,5 +1,5 @@
-// Compares the answers of H-ILP on small levels with two references that are found by enumeration: the best of all
-// schedules that H-ILP can choose, and the optimum of the objective of its integer program.
+// Compares the answers of H-ILP on small levels with two results that are found by enumeration: the best of all
+// schedules that H-ILP can choose, and the optimum by the objective of its integer program.
 
 #include <fmt/format.h>
 
@@ -82,7 +82,7 @@ void check_level(Random& random, const Case& level, Tally& tally) {
   }
 }
 
-/// Checks one random level per seed with two budgets each, and counts the outcomes.
+/// Checks one random level for each seed, with two budgets, and counts the outcomes.
 Tally tally_of(std::uint64_t seeds, bool inner, bool single, std::int64_t most_choices) {
   Tally tally;
   tests::for_each_seed(
@@ -97,9 +97,9 @@ TEST_CASE("H-ILP over single nodes: the cheapest schedule of its class", "[level
   CHECK(tally.again > 10);
 }
 
-/// Makes a level of a whole graph, each layer of which has one forward node and at most one backward node. Returns
-/// nothing if a forward node with a backward node has no reader: it must run at some time before its backward node,
-/// which cheapest_of_single() does not enforce.
+/// Returns a level of a whole graph whose layers have one forward node and at most one backward node each. Returns
+/// nothing if some forward node has a backward node but no reader. Such a node must run at some time before its
+/// backward node, but cheapest_of_single() does not enforce it.
 std::optional<Case> layers_as_parts(Graph graph) {
   Case level{.graph = std::move(graph)};
   const std::vector<Layer> layers = layers_of(level.graph);
@@ -139,7 +139,8 @@ TEST_CASE("H-ILP over more single nodes: the cheapest schedule of its class, by 
       tally.infeasible += !answer.solved();
       tally.again += answer.solved() && answer.schedule.forward.size() + answer.schedule.backward.size() >
                                             static_cast<std::size_t>(level.graph.node_count());
-      // The cheapest of all schedules, also of those that H-ILP does not consider, cannot cost more.
+      // The bound holds for all schedules, even for those that H-ILP does not consider. So it cannot exceed H-ILP's
+      // cost.
       SolveOptions any{.budget = budget.peak, .limit = {.work = 20'000}};
       if (answer.solved()) REQUIRE(exact_remat(level.graph, any).cost_bound.value <= answer.cost);
     }

@@ -1,4 +1,4 @@
-// Compares MOCCASIN with trying all schedules of its two classes, measured as in tests/reference/reference.h.
+// Compares MOCCASIN with brute force over all schedules of its two classes, measured as in tests/reference/reference.h.
 
 #include <algorithm>
 #include <atomic>
@@ -27,7 +27,7 @@ using tests::no_engine;
 using tests::Random;
 namespace reference = core::reference;
 
-/// For each peak that some schedule of the class has, the least cost of such a schedule.
+/// A map from each peak that a schedule of the class has to the least cost of the schedules with this peak.
 using CostOfPeak = std::map<std::int64_t, std::int64_t>;
 
 std::optional<std::int64_t> least_cost(const CostOfPeak& all, std::int64_t budget) {
@@ -45,9 +45,10 @@ void note(const Graph& graph, const Schedule& schedule, CostOfPeak& all) {
   known->second = std::min(known->second, cost);
 }
 
-/// Notes every staged schedule with at most c runs per node: before each node of the input order, any of the earlier
-/// nodes run again, in that order. `stage` is the node to run next for the first time, and `from` the first one that
-/// may still run again before it. Both are places in the input order.
+/// Adds to `all` the peak and cost of every staged schedule with at most c runs per node. In such a schedule, some of
+/// the earlier nodes run again, in input order, before each node runs for the first time. `stage` is the place in the
+/// input order of the node that runs next for the first time. Before it, only nodes from place `from` on may still run
+/// again.
 void try_stages(const Graph& graph, std::int32_t c, NodeId stage, NodeId from, std::vector<std::int32_t>& runs,
                 Schedule& schedule, CostOfPeak& all) {
   if (stage == graph.node_count()) return note(graph, schedule, all);
@@ -76,7 +77,7 @@ CostOfPeak all_staged(const Graph& graph, std::int32_t c) {
   return all;
 }
 
-/// Notes every valid schedule with at most c runs per node.
+/// Adds to `all` the peak and cost of every valid schedule with at most c runs per node.
 void try_all(const Graph& graph, std::int32_t c, std::vector<std::int32_t>& runs, Schedule& schedule, CostOfPeak& all) {
   if (reference::valid(graph, schedule) && std::find(runs.begin(), runs.end(), 0) == runs.end())
     note(graph, schedule, all);
@@ -92,8 +93,8 @@ void try_all(const Graph& graph, std::int32_t c, std::vector<std::int32_t>& runs
   }
 }
 
-/// Returns the least cost within the budget of a schedule with at most c runs per node. Dijkstra's algorithm over the
-/// values in memory and how often each node has run: a move runs a node or drops a value.
+/// Returns the least cost within the budget of any schedule with at most c runs per node, by Dijkstra's algorithm. A
+/// state is the set of values in memory, and how often each node has run. A move runs a node or drops a value.
 std::optional<std::int64_t> search_all(const Graph& graph, std::int32_t c, std::int64_t budget) {
   struct State {
     std::uint64_t memory = 0;
@@ -149,7 +150,7 @@ SolveOptions options_of(std::int32_t c, bool staged, std::optional<std::int64_t>
   return {.budget = budget, .own = {{"c", c}, {"staged", staged ? 1 : 0}, {"threads", 1}}};
 }
 
-/// Solves, and checks all claims of the answer against the least cost of the class.
+/// Solves the problem, and compares all claims of the answer with the least cost of the class, `least`.
 Solution solve_and_check(const Graph& graph, const SolveOptions& options, std::optional<std::int64_t> least) {
   const Solution solution = find_solver("moccasin").solve(graph, options);
   REQUIRE(solution.status == (least ? Status::optimal : Status::infeasible));
@@ -180,7 +181,8 @@ TEST_CASE("moccasin in stages: the cheapest of all such schedules, or that there
     for (int k = 0; k < 2; ++k) {
       const std::int64_t budget = k == 0 ? some_budget(random, graph) : all.begin()->first + random.below(2) - 1;
       SolveOptions options = options_of(c, true, budget);
-      // There are three ways to ask for the class: by the option `staged` alone, or also by one of two scopes.
+      // The option `staged` asks for the class of staged schedules. Each of the following two scopes also asks for this
+      // class.
       if (random.chance(30)) options.scope = {OrderRule::input, c};
       if (random.chance(30)) options.scope = {OrderRule::stages, 0};
       const Solution solution = solve_and_check(graph, options, least_cost(all, budget));
@@ -242,7 +244,7 @@ TEST_CASE("moccasin in any order with C large enough: the cheapest schedule of a
     const auto cheapest = reference::cheapest_within(graph, budget);
     std::optional<std::int64_t> cost;
     if (cheapest) cost = reference::cost(graph, *cheapest);
-    // For none of these graphs of up to five nodes do more than four runs of a node help.
+    // For all of these graphs, which have at most five nodes, more than four runs of a node bring nothing.
     const Solution solution = solve_and_check(graph, options_of(4, false, budget), cost);
     recomputing += solution.status == Status::optimal && solution.schedule.length() > graph.node_count();
     REQUIRE(find_solver("exact-remat").solve(graph, {.budget = budget}).status == solution.status);
@@ -263,8 +265,8 @@ TEST_CASE("moccasin without a budget: the least peak of its class, then the leas
   });
 }
 
-/// Makes a chain f0 -> .. -> f6 and its backward pass b6, .., b0. Each backward node reads the node before it in the
-/// order and its forward node. All sizes and costs are 1.
+/// Returns a chain f0 -> ... -> f6 and its backward pass b6, ..., b0. Each backward node reads the previous node of the
+/// order and its own forward node. All sizes and costs are 1.
 Graph training_chain() {
   core::GraphBuilder builder;
   for (NodeId v = 0; v < 7; ++v)

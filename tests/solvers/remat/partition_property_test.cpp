@@ -19,7 +19,8 @@ using Item = std::int32_t;
 using Set = std::set<Item>;
 using tests::Random;
 
-/// Builds a PartitionGraph. Each item makes up to `most_outputs` values, of which an edge reads a random one.
+/// Builds a PartitionGraph. Each item makes up to `most_outputs` values, and an edge from the item reads a random one
+/// of them.
 class GraphBuilder {
  public:
   GraphBuilder(Item items, Random& random, int most_outputs = 1) : random_(random) {
@@ -49,8 +50,8 @@ class GraphBuilder {
   std::vector<std::size_t> first_;
 };
 
-/// A random series-parallel graph: repeatedly adds a path of one new item between the ends of a random edge, and
-/// removes the edge in 60% of the cases.
+/// Returns a random series-parallel graph. It repeatedly adds a path with one new item between the two ends of a random
+/// edge, and removes the edge in 60% of the cases.
 PartitionGraph series_parallel(Item items, Random& random) {
   std::vector<std::pair<Item, Item>> edges{{0, 1}};
   for (Item x = 2; x < items; ++x) {
@@ -81,14 +82,14 @@ PartitionGraph some_graph(Random& random, Item most) {
   if (kind == 5) return series_parallel(items, random);
   GraphBuilder builder(items, random, random.chance(50) ? 1 : 3);
   switch (kind) {
-    case 0:  // a chain with some longer edges
+    case 0:  // a chain, with some edges that skip items
       for (Item x = 1; x < items; ++x) builder.edge(x - 1, x);
       for (auto i = random.below(4); i > 0 && items > 2; --i) {
         const auto from = static_cast<Item>(random.below(items - 1));
         builder.edge(from, static_cast<Item>(random.between(from + 1, items - 1)));
       }
       break;
-    case 1: {  // layers
+    case 1: {  // layers of items
       const auto width = static_cast<Item>(random.between(2, 4));
       for (Item x = width; x < items; ++x) {
         for (auto i = random.between(1, 2); i > 0; --i)
@@ -96,16 +97,16 @@ PartitionGraph some_graph(Random& random, Item most) {
       }
       break;
     }
-    case 2:  // no dominator but the source
+    case 2:  // only the source dominates the items
       for (Item x = 2; x < items; ++x) {
         builder.edge(x - 1, x);
         builder.edge(x - 2, x);
       }
       break;
-    case 3:  // a star, and readers of its leaves
+    case 3:  // a star, and items that read its leaves
       for (Item x = 1; x < items; ++x) builder.edge(random.chance(80) ? 0 : x - 1, x);
       break;
-    default:  // anything, isolated items too
+    default:  // any graph, possibly with isolated items
       for (auto edges = random.between(0, 2 * items); edges > 0; --edges) {
         const auto to = static_cast<Item>(random.between(1, items - 1));
         builder.edge(static_cast<Item>(random.below(to)), to);
@@ -129,10 +130,10 @@ Partition partition_of(const PartitionGraph& graph, const PartitionOptions& opti
   return h_partition(graph, options, watch);
 }
 
-/// The inputs of each item and, as a matrix, the pairs of items that are connected by a path.
+/// The inputs of each item, and a matrix that says which items are connected by a path.
 struct Paths {
   std::vector<Set> inputs;
-  std::vector<std::vector<char>> reach;  ///< [from][to]; true from an item to itself
+  std::vector<std::vector<char>> reach;  ///< [from][to]; true also if `from` and `to` are the same item
 
   explicit Paths(const PartitionGraph& graph)
       : inputs(graph.items), reach(graph.items, std::vector<char>(graph.items, 0)) {
@@ -148,10 +149,11 @@ struct Paths {
   }
   Item items() const { return static_cast<Item>(inputs.size()); }
 
-  /// The last item, other than x, whose removal cuts x off from the source; -1: the source.
+  /// Returns the last item besides x without which no path leads from the source to x (x's dominator), or -1 for the
+  /// source.
   Item dominator(Item x) const {
     for (Item d = x - 1; d >= 0; --d) {
-      std::vector<char> reached(items(), 0);  // from the source, around d
+      std::vector<char> reached(items(), 0);  // items that the source reaches without passing d
       for (Item u = 0; u <= x; ++u) {
         const bool some = std::any_of(inputs[u].begin(), inputs[u].end(), [&](Item p) { return reached[p] != 0; });
         reached[u] = u != d && (inputs[u].empty() || some);
@@ -160,7 +162,7 @@ struct Paths {
     }
     return -1;
   }
-  /// Whether no path leads out of the set and back in (Definition A.1 of Gusak et al. 2025).
+  /// Returns whether no path leads out of the set and back into it (Definition A.1 of Gusak et al. 2025).
   bool convex(const Set& members) const {
     for (const Item a : members) {
       for (const Item b : members) {
@@ -171,8 +173,8 @@ struct Paths {
     }
     return true;
   }
-  /// Whether Property 1 holds for some head: all members are reachable from it, and read only members and the head. A
-  /// head that is a member may read anything. -1 is the source.
+  /// Returns whether Property 1 holds for some head: all members can be reached from the head, and they read only
+  /// members and the head. If the head is a member, it may read anything. Head -1 stands for the source.
   bool property_1(const Set& members) const {
     for (Item head = -1; head < items(); ++head) {
       const bool holds = std::all_of(members.begin(), members.end(), [&](Item u) {
@@ -186,8 +188,8 @@ struct Paths {
   }
 };
 
-/// The graph in which each block, a set of items, is contracted to one item. The blocks must cover all items. They are
-/// sorted into an order in which they can run; if there is none, `acyclic` is false.
+/// The graph in which each block (a set of items) is contracted to one item. Every item must be in a block. Blocks are
+/// put into an order in which they can run. If there is no such order, `acyclic` is false.
 struct Contraction {
   PartitionGraph graph;
   std::vector<Set> blocks;
@@ -229,7 +231,7 @@ struct Contraction {
   }
 };
 
-/// For each item and each group of a partition, returns the given items inside.
+/// Returns, for each item and each group of a partition, the original items that it contains.
 std::vector<Set> contents(const PartitionGraph& graph, const Partition& partition) {
   std::vector<Set> inside(graph.items + partition.groups.size());
   for (Item x = 0; x < graph.items; ++x) inside[x] = {x};
@@ -239,7 +241,7 @@ std::vector<Set> contents(const PartitionGraph& graph, const Partition& partitio
   return inside;
 }
 
-/// Returns what is wrong with a partition, or an empty string if nothing is.
+/// Returns what is wrong with a partition, or an empty text if nothing is wrong.
 std::string fault(const PartitionGraph& graph, const PartitionOptions& options, const Partition& partition) {
   const auto total = graph.items + static_cast<Item>(partition.groups.size());
   if (static_cast<Item>(partition.top.size()) > options.most_top) return "the top level is too large";
@@ -267,7 +269,8 @@ std::string fault(const PartitionGraph& graph, const PartitionOptions& options, 
   for (Item g = graph.items; g < total; ++g) {
     if (!paths.convex(inside[g])) return "a group is not convex";
   }
-  // Checks a single level: contracts each of its members, and leaves all other items as they were given.
+  // Checks a single level of the partition. Contracts each member of the level, and leaves all remaining items as they
+  // are.
   const auto level_fault = [&](const std::vector<Item>& members) -> std::string {
     std::vector<Set> blocks;
     Set rest;
@@ -295,9 +298,9 @@ std::string fault(const PartitionGraph& graph, const PartitionOptions& options, 
   return level_fault(partition.top);
 }
 
-/// Runs one round of Algorithm 1 literally: computes all scores each time, by the definition. `given` is the number of
-/// given items inside each item. Returns the groups, and every other item as a set of its own. Checks that all
-/// candidates keep Property 1.
+/// Runs one round of Algorithm 1 literally, i.e. computes all scores anew by the definition. `given` is the number of
+/// original items in each item. Returns the groups that it has made, and every remaining item as a set of its own.
+/// Checks that all candidates keep Property 1.
 std::vector<Set> literal_round(const PartitionGraph& graph, const std::vector<std::int64_t>& given,
                                const PartitionOptions& options) {
   const Paths paths(graph);
@@ -354,12 +357,13 @@ std::vector<Set> literal_round(const PartitionGraph& graph, const std::vector<st
   return groups;
 }
 
-/// Divides items into runs of consecutive items by trying all divisions. Takes the one with the fewest bytes across the
-/// boundaries, then the fewest runs, then the longest last run.
+/// Divides items into runs of consecutive items, by trying all divisions. It takes a division with the fewest bytes
+/// across the boundaries. In a tie, it takes one with the fewest runs, and then one with the longest last run.
 struct BestRuns {
   const PartitionGraph& graph;
   Item longest;
-  std::map<Item, std::pair<std::pair<std::int64_t, std::size_t>, std::vector<Set>>> known;  // key: number of items
+  // `known` maps the number of items that are divided to their best division.
+  std::map<Item, std::pair<std::pair<std::int64_t, std::size_t>, std::vector<Set>>> known;
 
   std::int64_t bytes_across(Item cut) const {
     std::int64_t bytes = 0;
@@ -382,8 +386,8 @@ struct BestRuns {
   }
 };
 
-/// Runs all of Algorithm 1 literally. If a round is stuck or rounds are too slow, the next round makes runs of
-/// consecutive items, which `stuck` counts. Returns all groups as sets of given items.
+/// Runs all of Algorithm 1 literally. If a round finds no group, or rounds make too little progress, the next round
+/// makes runs of consecutive items, and `stuck` counts it. Returns all groups as sets of original items.
 std::set<Set> literal_partition(PartitionGraph graph, const PartitionOptions& options, int& stuck) {
   std::erase_if(graph.values, [](const auto& value) { return value.readers.empty(); });
   std::set<Set> groups;

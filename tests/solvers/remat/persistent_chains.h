@@ -10,14 +10,17 @@
 #include "cairn/core/schedule.h"
 #include "cairn/tests/support/random_graph.h"
 
-/// Small training chains, and all their persistent schedules by definition (solvers/remat/rotor/chain_schedule.h).
+/// This file makes small training chains, and enumerates all their persistent schedules by the definition
+/// (solvers/remat/rotor/chain_schedule.h).
 namespace cairn::tests {
 
-/// A chain of n forward nodes f and their backward nodes b. f of stage l makes the checkpoint that enters stage l + 1
-/// and a value that b of stage l alone may read; b of stage l makes the gradient that b of stage l - 1 reads.
+/// A chain of n stages, each with a forward node f and a backward node b. The f of stage l makes two values: the
+/// checkpoint that enters stage l + 1, and a value inside the stage, which only the b of stage l may read. The b of
+/// stage l makes the gradient that the b of stage l - 1 reads.
 struct ChainShape {
   int n = 0;
-  std::vector<int> reads_entering, reads_inside;  ///< per stage: whether its b reads the checkpoint, the value inside
+  /// Per stage: whether its b reads the checkpoint that enters, and whether it reads the value inside.
+  std::vector<int> reads_entering, reads_inside;
 
   core::NodeId forward(int l) const { return l; }
   core::NodeId backward(int l) const { return 2 * n - 1 - l; }
@@ -27,7 +30,7 @@ inline ChainShape random_chain_shape(int n, std::uint64_t reads) {
   ChainShape shape{n, {}, {}};
   for (int l = 0; l < n; ++l) {
     shape.reads_entering.push_back(l > 0 ? static_cast<int>(reads >> (2 * l) & 1) : 0);
-    // The value inside the last stage, the loss, is always read by the b of that stage.
+    // The value inside the last stage is the loss. The b of that stage always reads it.
     shape.reads_inside.push_back(l + 1 == n ? 1 : static_cast<int>(reads >> (2 * l + 1) & 1));
   }
   return shape;
@@ -49,7 +52,7 @@ inline core::Graph random_chain(Random& random, const ChainShape& shape) {
     core::Node b = tests::make_node(fmt::format("b{}", l), size(), {}, random.between(0, 9));
     b.scratch = random.chance(40) ? size() : 0;
     b.backward = true;
-    // Without a mark, what a backward node reads says to which stage it belongs.
+    // If a backward node has no mark, its stage must follow from the values that it reads.
     const bool unmarked = shape.reads_entering[l] + shape.reads_inside[l] > 0 && random.chance(20);
     b.forward = unmarked ? core::kNoNode : shape.forward(l);
     b.keep = random.chance(20);
@@ -61,11 +64,12 @@ inline core::Graph random_chain(Random& random, const ChainShape& shape) {
   return builder.build();
 }
 
-/// Every persistent schedule of a chain, by this definition: The forward nodes between two backward nodes are
-/// consecutive nodes of the chain. Each of them, except the first, reads what the step before it made. What a run of f
-/// makes is either freed after the next step, or stays until a backward node has run. For a checkpoint, this is the b
-/// of the stage that the checkpoint enters. For a value inside the stage, it is the b of the stage itself. As long as
-/// the value stays, neither this f nor the f of an earlier stage runs again. The loss is computed once.
+/// Enumerates every persistent schedule of a chain, by this definition. The forward nodes (f) that run between two
+/// backward nodes (b) are consecutive nodes of the chain. Each of them, except the first, reads what the previous step
+/// has made. A value made by a run of f is either freed after the next step, or stays until a certain b has run. For a
+/// checkpoint, this is the b of the stage that the checkpoint enters. For a value inside a stage, it is the b of the
+/// stage itself. While such a value stays, neither this f nor the f of an earlier stage may run again. The loss is
+/// computed once.
 class PersistentSchedules {
  public:
   explicit PersistentSchedules(const ChainShape& shape) : shape_(shape), last_(shape.n, -1), final_(shape.n, false) {
@@ -74,13 +78,14 @@ class PersistentSchedules {
   const std::vector<core::Schedule>& all() const { return all_; }
 
  private:
-  /// Tries all continuations of `steps_`. The next backward node is that of stage `next`.
+  /// Tries all continuations of `steps_`. The backward node that runs next is that of stage `next`.
   void extend(int next) {
     if (next < 0) {
       if (std::count(last_.begin(), last_.end(), -1) == 0) all_.push_back({steps_});
       return;
     }
-    // Appends a step. If it does not read what the forward step before it made, that must stay for a backward node.
+    // Appends a step. If the step does not read the value that the previous forward step has made, the value must stay
+    // for a backward node.
     const auto step = [&](core::NodeId node, const std::vector<int>& reads, int runs, int then) {
       const auto now = static_cast<int>(steps_.size());
       const std::vector<bool> before = final_;
@@ -92,7 +97,7 @@ class PersistentSchedules {
       }
       if (now > 0 && steps_.back() < shape_.n && std::find(reads.begin(), reads.end(), steps_.back()) == reads.end())
         final_[steps_.back()] = true;
-      if (runs < 0) final_[next] = false;  // a backward node frees the values that it reads
+      if (runs < 0) final_[next] = false;  // a backward node frees the values that it has read
       if (runs < 0 && next > 0) final_[next - 1] = false;
       if (runs >= 0) last_[runs] = now;
       steps_.push_back(node);
@@ -120,8 +125,8 @@ class PersistentSchedules {
   const ChainShape& shape_;
   std::vector<core::Schedule> all_;
   std::vector<core::NodeId> steps_;
-  std::vector<int> last_;    ///< step of the last run of each f so far; -1: none
-  std::vector<bool> final_;  ///< f must not run again until a backward node has read its value
+  std::vector<int> last_;    ///< step of the latest run of each f, or -1 if it has not run
+  std::vector<bool> final_;  ///< whether f must not run again until a backward node has read its value
 };
 
 }  // namespace cairn::tests

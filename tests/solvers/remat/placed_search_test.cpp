@@ -1,4 +1,5 @@
-// Tests the search for both a schedule and addresses against the definitions, the planner and the cheapest schedules.
+// Tests the search that finds a schedule together with the addresses of its buffers. It is compared with the
+// definitions, with the planner, and with the cheapest schedules.
 
 #include "cairn/solvers/remat/anneal/placed_search.h"
 
@@ -32,7 +33,7 @@ tests::RandomGraphOptions any_placed(Random& random) {
   return kind;
 }
 
-/// Returns a plan that has the buffers of the schedule at these offsets.
+/// Returns a plan with the buffers of the schedule at these offsets.
 core::Plan plan_of(const Graph& graph, const Schedule& schedule, const std::vector<std::int64_t>& offsets) {
   core::Plan plan{.buffers = plan_problem(graph, schedule).buffers};
   REQUIRE(plan.buffers.size() == offsets.size());
@@ -43,7 +44,7 @@ core::Plan plan_of(const Graph& graph, const Schedule& schedule, const std::vect
   return plan;
 }
 
-/// Counts the pairs of buffers that are live at the same time and share bytes.
+/// Returns the number of pairs of buffers that are live at the same time and share bytes.
 std::int64_t conflicts_of(const core::Plan& plan) {
   std::int64_t count = 0;
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) {

@@ -1,4 +1,5 @@
-// Tests that populations of schedules are valid, never worse than what they start from, and the same on every backend.
+// Tests the search with a population of schedules. Its schedules must be valid, never worse than those with which it
+// starts, and the same on every backend.
 #include "cairn/solvers/remat/anneal/population.h"
 
 #include <algorithm>
@@ -26,7 +27,7 @@ using core::Schedule;
 using tests::Random;
 namespace reference = core::reference;
 
-/// The simulator of a GPU, run on the CPU by a FiberMachine.
+/// The simulator for GPUs, which a FiberMachine runs on the CPU.
 class FiberSimulator : public sim::device::MachineSimulator<tests::FiberMachine, std::uint16_t> {
  public:
   using sim::device::MachineSimulator<tests::FiberMachine, std::uint16_t>::MachineSimulator;
@@ -34,7 +35,7 @@ class FiberSimulator : public sim::device::MachineSimulator<tests::FiberMachine,
   std::string device() const override { return "test"; }
 };
 
-/// A simulator whose device is lost after four batches.
+/// A simulator whose device fails after four batches.
 class FailingSimulator : public FiberSimulator {
  public:
   using FiberSimulator::FiberSimulator;

@@ -27,15 +27,15 @@ using core::Schedule;
 namespace paper = tests::kumar2019;
 namespace reference = core::reference;
 
-/// The bounds that docs/treewidth.md proves for b bags of at most p nodes each, with unit costs. M_max is the largest
-/// size of a node, and M_in the largest total size of a node's inputs.
+/// The bounds that docs/treewidth.md proves for b bags of at most p nodes each, if all costs are 1. M_max is the
+/// largest size of a node, and M_in the largest total size of the inputs of a node.
 class Bounds {
  public:
   Bounds(std::int64_t most_size, std::int64_t most_inputs) : size_(most_size), inputs_(most_inputs) {}
 
   std::int64_t length(int p, int b) {
     if (p <= 0 || b <= 0) return 0;
-    if (p <= 2) return std::int64_t{p} * b;  // a path
+    if (p <= 2) return std::int64_t{p} * b;  // the graph is then a path
     auto [entry, is_new] = lengths_.try_emplace({p, b}, 0);
     if (!is_new) return entry->second;
     std::int64_t most = 0;
@@ -80,7 +80,7 @@ PathDecomposition any_decomposition(tests::Random& random, const Graph& graph) {
       random.shuffle(layout);
       return decomposition_of_layout(graph, layout);
     case 1: {
-      // The layout of a path folded once: every second node, then the others backwards.
+      // A layout of a path folded once: every second node of the path, and then the remaining nodes in reverse.
       std::vector<NodeId> folded;
       for (std::size_t i = 0; i < layout.size(); i += 2) folded.push_back(layout[i]);
       for (std::size_t i = layout.size(); i-- > 0;) {
@@ -93,7 +93,8 @@ PathDecomposition any_decomposition(tests::Random& random, const Graph& graph) {
   }
 }
 
-/// Checks schedules for several k against the reference, and the one for k = 1 against the bounds.
+/// Compares the schedules for several values of k with the reference. Also compares the schedule for k = 1 with the
+/// bounds.
 void check_all(const Graph& graph, const PathDecomposition& decomposition) {
   const Spine spine = add_spine(graph, decomposition);
   PathScheduler scheduler(graph, spine);
@@ -181,7 +182,7 @@ TEST_CASE("PWRemat: memory grows with a power of the logarithm where a chain run
 }
 
 TEST_CASE("PWRemat: its length is known before it is written out") {
-  // Each of 40 lists calls the previous one twice, which gives 2^40 steps.
+  // Each of 40 lists calls the previous list twice, so the whole schedule has 2^40 steps.
   CompressedSchedule program;
   std::int32_t list = program.add({0});
   for (int i = 0; i < 40; ++i) list = program.add({CompressedSchedule::call(list), CompressedSchedule::call(list)});
@@ -229,7 +230,8 @@ InterleavedSchedule as_library(const paper::Interleaved& tuples) {
 
 TEST_CASE("Merge, Condense and Flatten are the paper's") {
   tests::for_each_seed(3000, [](tests::Random& random) {
-    // Tuples of one node are in the order in which the paper's merge takes them, others in any order.
+    // Tuples of the same node must be in the order in which the paper's Merge takes them. All other tuples are in any
+    // order.
     paper::Interleaved tuples;
     for (std::int64_t count = random.between(0, 8); count > 0; --count) {
       paper::Sequence steps;

@@ -1,4 +1,4 @@
-// Compares `rotor` with all persistent schedules of small chains, which are enumerated by their definition.
+// Compares solver rotor with all persistent schedules of small chains, which are enumerated by their definition.
 
 #include <fmt/format.h>
 
@@ -44,7 +44,7 @@ RotorOptions persistent(std::optional<std::int64_t> budget) {
   RotorOptions options;
   options.budget = budget;
   options.retain = false;
-  options.slots = 1000;  // more slots than any peak here has bytes
+  options.slots = 1000;  // more slots than the number of bytes of any peak in these tests
   return options;
 }
 
@@ -59,7 +59,7 @@ TEST_CASE("rotor is the cheapest of all persistent schedules of a chain, or ther
     if (schedules.empty()) schedules = PersistentSchedules(shape).all();
     const Graph graph = random_chain(random, shape);
     core::Evaluator evaluator(graph);
-    std::vector<std::pair<std::int64_t, std::int64_t>> measures;  // peak, cost
+    std::vector<std::pair<std::int64_t, std::int64_t>> measures;  // peak and cost of each schedule
     for (const Schedule& schedule : schedules) {
       const core::Evaluation measured = evaluator.evaluate(schedule);
       REQUIRE(measured.valid());
@@ -100,10 +100,10 @@ TEST_CASE("rotor is the cheapest of all persistent schedules of a chain, or ther
   CHECK(pairs >= 2000);
   CHECK(infeasible > 500);
   CHECK(recomputing > 1000);
-  CHECK(above_exact > 100);  // the class is smaller than that of all schedules
+  CHECK(above_exact > 100);  // some cheaper schedules are not persistent
 }
 
-/// Checks that the schedule for a level of the table never takes more bytes than that level stands for.
+/// Checks that a schedule for a level of rotor's table never needs more bytes than the level stands for.
 TEST_CASE("what fits a level of the table fits as many bytes, and more levels never cost more") {
   std::int64_t schedules = 0;
   tests::for_each_seed(600, [&](Random& random) {
@@ -151,9 +151,9 @@ TEST_CASE("what fits a level of the table fits as many bytes, and more levels ne
 }
 
 TEST_CASE("equal steps: the number of runs that Griewank's revolve needs") {
-  // Each snapshot takes one unit of memory, and nothing else takes any. Reversing a step needs only the state before
-  // it. With s snapshots, including that at the start, l steps take r l - C(s + r, s + 1) further runs, where r is the
-  // least number with C(s + r, s) >= l (Griewank and Walther 2000, Algorithm 799).
+  // Each snapshot takes one unit of memory, and nothing else takes memory. To reverse a step, only the state before it
+  // is needed. With s snapshots, including the one at the start, reversing l steps takes r l - C(s + r, s + 1) more
+  // runs of steps. Here, r is the least number with C(s + r, s) >= l (Griewank and Walther 2000, Algorithm 799).
   const auto choose = [](std::int64_t n, std::int64_t k) {
     std::int64_t value = 1;
     for (std::int64_t i = 1; i <= k; ++i) value = value * (n - k + i) / i;
@@ -237,7 +237,7 @@ TEST_CASE("rotor says which graphs are no chains, and which marks contradict the
         "backward node 'b/grad' names 'a/grad' as its forward node, but that is backward too");
   CHECK(refusal(tests::build_graph({node("a", {}, false), node("a/grad", {0}, true, 0)})) ==
         "the graph is not a chain of blocks: more than one value crosses every boundary of its forward part");
-  CHECK(refusal(core::Graph()).empty());  // nothing to run
+  CHECK(refusal(core::Graph()).empty());  // the empty graph has nothing to run
 }
 
 TEST_CASE("models are chains of blocks, and rotor gets them within half of their memory") {
@@ -249,8 +249,8 @@ TEST_CASE("models are chains of blocks, and rotor gets them within half of their
   const auto options = [](std::map<std::string, std::int64_t, std::less<>> values) {
     return models::BuildOptions{.values = std::move(values)};
   };
-  // gpt2 and mlp-mixer have two blocks a layer. unet and transformer have many blocks only if values may cross block
-  // boundaries as residents.
+  // In gpt2 and mlp-mixer, each layer is two blocks. In unet and transformer, there are many blocks only if values may
+  // cross the boundaries between blocks as residents.
   for (const Expected& expected :
        {Expected{"ffn", options({{"batch", 64}}), 16, 16},
         {"gpt2", options({{"layers", 6}, {"seq", 64}, {"width", 48}, {"vocab", 64}}), 12, 12},

@@ -1,4 +1,5 @@
-// Tests annealing, and the search by several annealers (islands), against the definitions and the cheapest schedules.
+// Tests annealing, and the search by several annealers (islands). The results are compared with the definitions and
+// with the cheapest schedules.
 
 #include <string>
 #include <utility>
@@ -61,7 +62,7 @@ TEST_CASE("where annealing stands and the best it met are valid schedules of the
   CHECK(recomputed > 300);
 }
 
-/// Returns the result of a search that starts from the baseline and has a work limit.
+/// Returns the result of a search that starts from the baseline and ends after `work` units of work.
 Solution searched(const Graph& graph, SolveOptions options, std::int64_t work) {
   options.limit.work = work;
   core::Stopwatch watch(options.limit);
@@ -127,7 +128,7 @@ TEST_CASE("one seed and work limit give one schedule: searches, and auto") {
   });
 }
 
-/// A peer that knows one schedule of a graph, and sends it along with a schedule of another graph.
+/// A peer that always sends the same schedule `steps`. It records the schedules that the search sends to it.
 class OnePeer : public Peers {
  public:
   OnePeer(const Graph& graph, std::vector<core::NodeId> steps)
@@ -162,7 +163,7 @@ TEST_CASE("a search goes on from what its peers found, and sends them what it fi
     options.seed = 2;
     options.peers = &peer;
     const Solution found = searched(graph, options, 2'000);
-    if (peer.asked == 0) return;  // the baseline is the best
+    if (peer.asked == 0) return;  // the baseline is already the best schedule, so the search did not ask its peer
     REQUIRE(found.peak <= std::max(known.peak, *options.budget));
     if (known.peak <= *options.budget) REQUIRE(found.cost <= known.cost);
     tests::require_measured(graph, found);

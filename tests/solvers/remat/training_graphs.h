@@ -10,19 +10,19 @@
 #include "cairn/core/graph.h"
 #include "cairn/tests/support/random_graph.h"
 
-/// Random training graphs, which consist of a forward and a backward pass.
+/// This file makes random training graphs, which consist of a forward and a backward pass.
 namespace cairn::tests {
 
 struct TrainingOptions {
   RandomGraphOptions forward = {};  ///< options of the forward pass
-  int without_backward = 10;        ///< percent of forward nodes without a backward node
-  int two_backward = 15;            ///< percent of the others that have two backward nodes
-  int other_reads = 10;             ///< percent of backward nodes that read some other forward node, too
+  int without_backward = 10;        ///< percentage of forward nodes that have no backward node
+  int two_backward = 15;            ///< percentage of the remaining forward nodes that have two backward nodes
+  int other_reads = 10;             ///< percentage of backward nodes that also read some other forward node
 };
 
-/// Returns the forward nodes, then the backward nodes, which are marked and name their forward node. A backward node
-/// reads a backward node of each reader of its forward node and, in most cases, the forward node or its inputs. The
-/// order is topological except among the forward nodes.
+/// Returns the forward nodes and then the backward nodes, which are marked and name their forward node. Let f be the
+/// forward node of a backward node b. Then b reads a backward node of each reader of f and, in most cases, f itself or
+/// its inputs. The order is topological except among the forward nodes.
 inline std::vector<core::Node> training_nodes(Random& random, const TrainingOptions& options) {
   std::vector<core::Node> nodes = random_nodes(random, options.forward);
   const auto n = static_cast<core::NodeId>(nodes.size());
@@ -67,13 +67,13 @@ inline std::vector<core::Node> training_nodes(Random& random, const TrainingOpti
       if (options.forward.scratch && random.chance(20)) node.scratch = random.between(0, most_size);
       if (options.forward.in_place && random.chance(20)) {
         node.inplace = random.pick(node.inputs);
-        node.scratch = -node.size;  // made legal below
+        node.scratch = -node.size;  // may be too low, which is mended below
       }
       own.push_back(static_cast<core::NodeId>(nodes.size()));
       nodes.push_back(std::move(node));
     }
   }
-  // Readers were added after the scratch was chosen, which can raise the least legal scratch.
+  // After the scratch was chosen, further readers were added. They can raise the least legal scratch.
   for (core::Node& node : nodes) node.scratch = std::max(node.scratch, lowest_scratch(nodes, node));
   return nodes;
 }

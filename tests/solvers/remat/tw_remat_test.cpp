@@ -23,7 +23,8 @@ namespace {
 using core::Graph;
 using core::NodeId;
 
-/// The training graph of a chain: forward 0..n-1, backward n..2n-1, unit sizes and costs.
+/// Returns the training graph of a chain. It has the forward nodes 0 to n-1 and the backward nodes n to 2n-1. All sizes
+/// and costs are 1.
 Graph training_chain(int n) {
   core::GraphBuilder builder;
   for (int i = 0; i < 2 * n; ++i) {
@@ -68,7 +69,7 @@ TEST_CASE("the program knows its length, and trims as drop_unread does") {
         return true;
       });
       REQUIRE(static_cast<std::int64_t>(all.size()) == length);
-      CHECK(length <= length_before);  // a larger k gives no more steps
+      CHECK(length <= length_before);  // a larger k must not give more steps
       length_before = length;
 
       const TwProgram::Trimmed trimmed = program.trim(k, watch).value();
@@ -132,8 +133,8 @@ TEST_CASE("recursion by bytes keeps to them, or to the least peak that the progr
 }
 
 TEST_CASE("what many nodes of one component want of it is found in time near-linear in them") {
-  // A hub is read by 20,000 kept leaves and by the first node of a chain. A naive search takes time quadratic in the
-  // leaves, although it charges less work.
+  // A hub is read by 20,000 kept leaves and by the first node of a chain. A naive search would take time quadratic in
+  // the number of leaves, although it would charge less work than that.
   core::GraphBuilder builder;
   const auto add = [&](std::int64_t size, bool keep, std::vector<NodeId> inputs) {
     core::Node node{.size = size, .cost = 1, .keep = keep};
@@ -251,8 +252,8 @@ TEST_CASE("Theorem 5: on training chains the peak grows with the logarithm of th
     const Graph graph = training_chain(n);
     const int width = min_fill_decomposition(graph).width;
     const Solution solution = tw_remat(graph, {.k = 1});
-    // Each level of the recursion needs at most M_in + (w + 1) M_max = 2 + (w + 1), where w is the width. There are at
-    // most log2(bags) + 1 levels.
+    // Each level of the recursion needs at most M_in + (w + 1) M_max = 2 + (w + 1) bytes, where w is the width of the
+    // tree decomposition. There are at most log2(bags) + 1 levels.
     const double levels = std::ceil(std::log2(2.0 * n)) + 1;
     CHECK(static_cast<double>(solution.peak) <= (2.0 + width + 1.0) * levels);
     CHECK(tests::baseline_peak(graph) >= n);

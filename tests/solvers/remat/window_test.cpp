@@ -1,4 +1,5 @@
-// Compares the search over live sets with a simple independent search, and windows with the definitions.
+// Compares the search over live sets (sets of values in memory) with a simple search that shares no code with it. Also
+// compares windows, i.e. problems that are cut out of a schedule, with the definitions.
 
 #include "cairn/solvers/remat/exact/window.h"
 
@@ -37,7 +38,8 @@ std::set<std::int32_t> numbers(Set set) {
   return result;
 }
 
-/// Dijkstra's algorithm over (values in memory, nodes that have run): a move drops a value or runs a node.
+/// Returns the least cost of a solution, by Dijkstra's algorithm. A state is the set of values in memory and the set of
+/// nodes that have run. A move drops a value or runs a node.
 template <class Set>
 std::optional<std::int64_t> least_cost(const LiveSetProblem<Set>& problem, std::int64_t budget) {
   using Numbers = std::set<std::int32_t>;
@@ -79,14 +81,15 @@ std::optional<std::int64_t> least_cost(const LiveSetProblem<Set>& problem, std::
   return std::nullopt;
 }
 
-/// Whether the steps solve the problem within the budget if each value stays in memory until its last read.
+/// Returns whether the steps solve the problem within the budget if each value stays in memory until its last read.
 template <class Set>
 bool solves(const LiveSetProblem<Set>& problem, std::int64_t budget, const std::vector<std::int32_t>& steps) {
   std::set<std::int32_t> memory = numbers(problem.start), ran;
   std::int32_t last_in_order = -1;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const std::int32_t v = steps[i];
-    // Values in memory that this step or a later one reads before they are made again, or that are in the target.
+    // These values stay in memory: values that this step or a later step reads before they are made again, and values
+    // in the target.
     std::set<std::int32_t> live;
     for (const std::int32_t x : memory) {
       bool wanted = numbers(problem.target).contains(x);
@@ -123,7 +126,8 @@ bool solves(const LiveSetProblem<Set>& problem, std::int64_t budget, const std::
   return true;
 }
 
-/// A random problem with a few nodes and values. Some values are made by no node. Start and target are random sets.
+/// Returns a random problem with a few nodes and values. Some of the values are made by no node. The start and the
+/// target are random sets of values.
 template <class Set>
 LiveSetProblem<Set> random_problem(Random& random) {
   LiveSetProblem<Set> problem;
@@ -204,12 +208,12 @@ TEST_CASE("search over live sets: the least cost that a plain search finds, from
   CHECK(found > 500);
 }
 
-/// A valid schedule of the scope with recomputations, all of whose steps are needed.
+/// Returns a valid schedule of the scope. It may recompute, but each of its steps is needed.
 Schedule schedule_of_scope(Random& random, const Graph& graph, const Scope& scope) {
   for (int tries = 0; tries < 10; ++tries) {
     Schedule schedule = tests::random_schedule(random, graph);
     if (scope.order == OrderRule::input) {
-      // The input order, with further runs of random nodes, inserted anywhere after their first run.
+      // Takes the input order, and inserts further runs of random nodes at random places after their first run.
       std::vector<NodeId> steps(graph.input_order().begin(), graph.input_order().end());
       for (std::int64_t k = random.below(graph.node_count() + 1); k > 0; --k) {
         const auto i = random.place(steps);

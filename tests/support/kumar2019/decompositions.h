@@ -12,12 +12,12 @@
 #include "cairn/core/graph.h"
 #include "cairn/tests/support/kumar2019/schedules.h"
 
-/// Kumar et al. (2019), section 2.2: the undirected graph and its decompositions.
+/// This file has section 2.2 of Kumar et al. (2019): undirected graphs and their decompositions.
 namespace cairn::tests::kumar2019 {
 
 using Edge = std::pair<NodeId, NodeId>;
 
-/// Nodes and directed edges, for graphs that the paper derives from the computation graph.
+/// Nodes and directed edges of a graph that the paper derives from the computation graph.
 struct Digraph {
   Nodes nodes;
   std::set<Edge> edges;
@@ -41,7 +41,7 @@ inline std::map<NodeId, Nodes> neighbours(const Digraph& graph) {
   return result;
 }
 
-/// A tree decomposition (X, T): the bags X, and the edges of the tree T as pairs of indices of bags.
+/// A tree decomposition (X, T). It has the bags X, and the edges of the tree T as pairs of indices of bags.
 struct Decomposition {
   Bags bags;
   std::vector<std::pair<std::size_t, std::size_t>> tree;
@@ -53,7 +53,7 @@ inline int width(const Bags& bags) {
   return static_cast<int>(largest) - 1;
 }
 
-/// Returns the connected components of the bags `among` in the tree, each as an ascending list of indices.
+/// Returns the connected components that the bags `among` form in the tree, each as an ascending list of indices.
 inline std::vector<std::vector<std::size_t>> components(const Decomposition& decomposition,
                                                         const std::set<std::size_t>& among) {
   std::vector<std::vector<std::size_t>> result;
@@ -80,13 +80,16 @@ inline bool is_tree_decomposition(const Digraph& graph, const Decomposition& dec
       decomposition.tree.size() + 1 != std::max<std::size_t>(bags.size(), 1)) {
     return false;
   }
-  if (all_of(bags) != graph.nodes) return false;  // (i) every node is in a bag
+  if (all_of(bags) != graph.nodes) return false;  // (i) every node is in some bag
   const auto together = [&](const Edge& edge) {
     return std::any_of(bags.begin(), bags.end(),
                        [&](const Nodes& bag) { return bag.contains(edge.first) && bag.contains(edge.second); });
   };
-  if (!std::all_of(graph.edges.begin(), graph.edges.end(), together)) return false;  // (ii) every edge is in a bag
-  return std::all_of(graph.nodes.begin(), graph.nodes.end(), [&](NodeId v) {         // (iii) its bags are connected
+  if (!std::all_of(graph.edges.begin(), graph.edges.end(), together))
+    // Condition (ii): the two ends of every edge are together in some bag.
+    return false;
+  // Condition (iii): the bags of each node are connected.
+  return std::all_of(graph.nodes.begin(), graph.nodes.end(), [&](NodeId v) {
     std::set<std::size_t> holding;
     for (std::size_t i = 0; i < bags.size(); ++i) {
       if (bags[i].contains(v)) holding.insert(i);
@@ -95,7 +98,7 @@ inline bool is_tree_decomposition(const Digraph& graph, const Decomposition& dec
   });
 }
 
-/// Makes a path decomposition of these bags, in this order.
+/// Returns the path decomposition with these bags in this order.
 inline Decomposition path(const Bags& bags) {
   Decomposition result{bags, {}};
   for (std::size_t i = 1; i < bags.size(); ++i) result.tree.push_back({i - 1, i});
@@ -106,8 +109,8 @@ inline bool is_path_decomposition(const Digraph& graph, const Bags& bags) {
 }
 
 /// Builds a tree decomposition by eliminating the nodes in this order. The bag of a node consists of the node and its
-/// remaining neighbours. These become a clique, and the node is removed. The bag's parent is the bag of the neighbour
-/// that is eliminated first. If the graph is not connected, the trees of its components are joined.
+/// remaining neighbours. When a node is eliminated, its neighbours become a clique. The parent of its bag is the bag of
+/// that neighbour which is eliminated first. If the graph is not connected, the trees of its components are joined.
 inline Decomposition eliminate(const Digraph& graph, const Sequence& order) {
   std::map<NodeId, Nodes> adjacent = neighbours(graph);
   std::map<NodeId, std::size_t> place;
@@ -129,8 +132,8 @@ inline Decomposition eliminate(const Digraph& graph, const Sequence& order) {
   return result;
 }
 
-/// Returns the elimination order that always takes the node v of least score(adjacent, v), where `adjacent` maps each
-/// remaining node to its neighbours. Ties are broken by index.
+/// Returns the elimination order that always takes the remaining node v with the least score(adjacent, v), where
+/// `adjacent` maps each remaining node to its neighbours. In a tie, it takes the node of lowest index.
 template <class Score>
 Sequence greedy_order(const Digraph& graph, const Score& score) {
   std::map<NodeId, Nodes> adjacent = neighbours(graph);
@@ -157,8 +160,8 @@ inline Sequence min_degree(const Digraph& graph) {
   return greedy_order(graph, [](const auto& adjacent, NodeId v) { return adjacent.at(v).size(); });
 }
 
-/// Returns a lower bound on the treewidth. Repeatedly contracts a node of least degree into its neighbour of least
-/// degree until no node is left. The bound is the largest degree of a node when it is contracted.
+/// Returns a lower bound on the treewidth. It repeatedly contracts a node of least degree into its neighbour of least
+/// degree, until no node is left. The bound is the largest degree that a node had when it was contracted.
 inline int minor_min_width(const Digraph& graph) {
   std::map<NodeId, Nodes> adjacent = neighbours(graph);
   std::size_t bound = 0;
@@ -183,9 +186,9 @@ inline int minor_min_width(const Digraph& graph) {
   return static_cast<int>(bound);
 }
 
-/// Finds the order of all n nodes with the least maximum, over all nodes v, of cost(adjacent, S, v), where S is the set
-/// of nodes before v. Returns the maximum and the order. Dynamic programming over the sets S, which are bit masks, with
-/// O(2^n n) calls of `cost`, so n should be at most 12.
+/// Finds the best order of all n nodes. The value of an order is the maximum over all nodes v of cost(adjacent, S, v),
+/// where S is the set of nodes before v. Returns the least value, and an order that has it. The dynamic program over
+/// sets S, as bit masks, calls `cost` O(2^n n) times, so n should be at most 12.
 template <class Cost>
 std::pair<int, Sequence> best_order(const Digraph& graph, const Cost& cost) {
   const Sequence ids(graph.nodes.begin(), graph.nodes.end());
@@ -197,7 +200,7 @@ std::pair<int, Sequence> best_order(const Digraph& graph, const Cost& cost) {
     adjacent[a] |= 1U << b;
     adjacent[b] |= 1U << a;
   }
-  std::vector<std::pair<int, int>> best(std::size_t{1} << n, {n, -1});  // least cost, last node of the set
+  std::vector<std::pair<int, int>> best(std::size_t{1} << n, {n, -1});  // least value, and last node of the set
   best[0] = {-1, -1};
   for (std::uint32_t set = 1; set < best.size(); ++set) {
     for (int v = 0; v < n; ++v) {
@@ -214,8 +217,8 @@ std::pair<int, Sequence> best_order(const Digraph& graph, const Cost& cost) {
   return {best.back().first, order};
 }
 
-/// Returns the treewidth and an elimination order of that width. If v is eliminated after the nodes S (`through`), its
-/// neighbours are the nodes outside S that it reaches by paths through S.
+/// Returns the treewidth, and an elimination order of this width. If v is eliminated after the nodes S (`through`), its
+/// neighbours are the nodes outside of S that v reaches on paths through S.
 inline std::pair<int, Sequence> treewidth(const Digraph& graph) {
   return best_order(graph, [](const std::vector<std::uint32_t>& adjacent, std::uint32_t through, int v) {
     std::uint32_t seen = 1U << v;
@@ -230,8 +233,8 @@ inline std::pair<int, Sequence> treewidth(const Digraph& graph) {
   });
 }
 
-/// Returns the pathwidth and an order of that vertex separation. The bag of a node v consists of v and the earlier
-/// nodes that have v or a later node as a neighbour.
+/// Returns the pathwidth, and an order of the nodes that gives a path decomposition of this width. In it, the bag of a
+/// node v has v and the earlier nodes that have v or a later node as a neighbour.
 inline std::pair<int, Sequence> pathwidth(const Digraph& graph) {
   return best_order(graph, [](const std::vector<std::uint32_t>& adjacent, std::uint32_t before, int) {
     int separation = 0;

@@ -13,11 +13,12 @@
 #include "cairn/tests/support/kumar2019/schedules.h"
 #include "cairn/tests/support/kumar2019/spines.h"
 
-/// Kumar et al. (2019), sections A.3 and A.4: interleaved schedules, and rematerialization by path decomposition.
+/// This file has sections A.3 and A.4 of Kumar et al. (2019): interleaved schedules, and rematerialization by a path
+/// decomposition.
 namespace cairn::tests::kumar2019 {
 
-/// An interleaved schedule (Definition 15): tuples <sigma, x> of a sequence sigma and a node x. They are stored as (x,
-/// sigma), so that they are ordered by x, then lexicographically. X is the set of their nodes x.
+/// An interleaved schedule (Definition 15) is a set of tuples <sigma, x> of a sequence sigma and a node x. X is the set
+/// of the nodes x. Tuples are stored as (x, sigma), so that they are sorted by x and then lexicographically.
 using Interleaved = std::set<std::pair<NodeId, Sequence>>;
 
 inline Nodes on(const Interleaved& tuples) {
@@ -42,12 +43,12 @@ inline bool valid(const Graph& graph, const Interleaved& tuples, const Nodes& kn
   });
 }
 
-/// How often the memory M_W(I) counts known nodes: those of W and, for a tuple of x, those of X before x. As printed,
-/// they are counted twice. Their total size is added, and M_W(sigma o x) contains those that are read later. With
-/// paid_once, they are left out of M_W(sigma o x).
+/// Says how the memory M_W(I) counts known nodes. For a tuple of x, these are the nodes of W and the nodes of X before
+/// x. As printed, some are counted twice: the total size of all known nodes is added, and M_W(sigma o x) also contains
+/// the known nodes that are read later. With paid_once, M_W(sigma o x) does not contain known nodes.
 enum class KnownNodes { as_printed, paid_once };
 
-/// M_W(I): the memory of an interleaved schedule if the nodes W (`known`) are known.
+/// Returns M_W(I), the memory of an interleaved schedule if the nodes W (`known`) are known.
 inline std::int64_t memory(const Graph& graph, const Interleaved& tuples, const Nodes& known,
                            KnownNodes pay = KnownNodes::as_printed) {
   const Nodes nodes = on(tuples);
@@ -64,7 +65,7 @@ inline std::int64_t memory(const Graph& graph, const Interleaved& tuples, const 
   return most;
 }
 
-/// L(I): the total cost of an interleaved schedule.
+/// Returns L(I), the total cost of an interleaved schedule.
 inline std::int64_t length(const Graph& graph, const Interleaved& tuples) {
   std::int64_t sum = 0;
   for (const auto& [x, sigma] : tuples) sum += length(graph, then(sigma, x));
@@ -83,8 +84,8 @@ inline Sequence flatten(const Interleaved& tuples) {
   return result;
 }
 
-/// Condense(X', I): keeps only tuples of nodes in X' (`onto`). Another tuple becomes part of the next one that is kept;
-/// tuples after the last node of X' are dropped.
+/// Returns Condense(X', I), which keeps only the tuples of nodes in X' (`onto`). The steps of any other tuple become
+/// part of the next kept tuple. Tuples after the last node of X' are dropped.
 inline Interleaved condense(const Nodes& onto, const Interleaved& tuples) {
   Interleaved result;
   Sequence tau;
@@ -100,20 +101,22 @@ inline Interleaved condense(const Nodes& onto, const Interleaved& tuples) {
   return result;
 }
 
-/// Algorithm 3 (PWRemat and InterleavedSchedule). As printed, its schedules need not be valid: it runs known nodes
-/// again, and it runs nodes whose inputs it wrongly takes for known. Without `as_printed`, a corrected version runs,
-/// which tests call settled. It does not run known nodes:
-/// - PWRemat of a node that is known, or in none of its bags, is empty.
-/// - Let u_1, u_2, .. be the nodes of the separator and the earlier nodes of X. The tuple of u_i is <sigma_1 o .. o
-///   sigma_i, u_i>, because u_1, .., u_{i-1} are known to it. It includes sigma_q even if u_q is in W, because u_i may
-///   read what sigma_q makes. A u_i in W gets no tuple.
+/// Runs Algorithm 3 (PWRemat and InterleavedSchedule). As printed, its schedules need not be valid, because it runs
+/// known nodes again, and also runs nodes whose inputs it wrongly takes for known. Without `as_printed`, a corrected
+/// version runs, which the tests call settled. It does not run known nodes:
+/// - PWRemat of a node that is known, or that is in none of its bags, is empty.
+/// - Let u_1, u_2, ... be the nodes of the separator and the earlier nodes of X. The tuple of u_i is <sigma_1 o ... o
+///   sigma_i, u_i>, because u_1, ..., u_{i-1} are known to it. It includes sigma_q even if u_q is in W, because u_i may
+///   read what sigma_q makes. There is no tuple for a u_i in W.
 /// - InterleavedSchedule of the inner bags gets all of X, and takes all u_i for known.
-/// PWRemat splits at the middle bag of INTERVAL(u), and InterleavedSchedule at bag (b + 1) / 2 of b, counted from 1.
+/// PWRemat splits the bags at the middle bag of INTERVAL(u), and InterleavedSchedule at bag (b + 1) / 2 of b bags,
+/// counted from 1.
 class Algorithm3 {
  public:
   explicit Algorithm3(const Graph& graph, bool as_printed = false) : graph_(graph), as_printed_(as_printed) {}
 
-  /// Returns the schedule for the last node. The graph has a long spine: an edge from each node to the next one.
+  /// Returns the schedule for the last node. The graph must have a long spine, i.e. an edge from each node to the next
+  /// one.
   Sequence schedule(const Bags& bags) const { return pw_remat(bags, graph_.node_count() - 1, {}); }
 
  private:
@@ -144,7 +147,7 @@ class Algorithm3 {
     const auto middle = static_cast<std::ptrdiff_t>((bags.size() - 1) / 2);
     const Nodes& separator = bags[middle];
     const Bags inner(bags.begin(), bags.begin() + middle), outer(bags.begin() + middle + 1, bags.end());
-    if (separator.empty()) return interleaved(nodes, inner, known);  // the outer bags are empty, too: Lemma 9
+    if (separator.empty()) return interleaved(nodes, inner, known);  // then the outer bags are empty, too, by Lemma 9
     const Nodes earlier = before(nodes, last(separator)), both_sides = both(earlier, separator);
     Sequence sigma;
     Nodes passed;
@@ -163,18 +166,19 @@ class Algorithm3 {
   bool as_printed_;
 };
 
-/// Theorem 22 with constants, for the corrected Algorithm 3 and a path decomposition of b bags with at most p nodes
-/// each. The number of steps follows the proof's recurrence, because the closed form in the text drops constants. In
-/// it, each sigma_q is in at most 2p tuples, those of two separators. The memory bound is lower than the paper's, which
-/// adds up interleaved schedules. In fact only one sigma runs at a time. Beside it, each level of InterleavedSchedule,
-/// on both sides of the bag of u, holds at most 2p nodes of its separators and the inputs of one node.
+/// Computes the bounds of Theorem 22 with constants, for the corrected Algorithm 3 and a path decomposition of b bags
+/// with at most p nodes each. The bound on the number of steps follows the recurrence of the proof, because the closed
+/// form in the text drops constants. In this recurrence, each sigma_q is in at most 2p tuples, those of two separators.
+/// The bound on memory is lower than that of the paper, which adds up interleaved schedules. In fact, only one sigma
+/// runs at a time. While it runs, each level of InterleavedSchedule, on both sides of the bag of u, holds at most 2p
+/// nodes of its separators and the inputs of one node.
 class Theorem22 {
  public:
-  /// Bound on the cost of PWRemat's schedule if each node costs 1.
+  /// Returns the bound on the cost of PWRemat's schedule if each node costs 1.
   double steps(std::int64_t p, std::int64_t b) {
     return p <= 2 ? static_cast<double>(2 * b + 1) : 2 * interleaved_steps(p, b);
   }
-  /// Bound on the memory in units of M_in + M_max, which are largest_inputs() + largest_size().
+  /// Returns the bound on memory, in units of M_in + M_max, i.e. of largest_inputs() + largest_size().
   static std::int64_t memory(std::int64_t p, std::int64_t b) {
     if (p <= 2 || b == 0) return 1;
     return memory(p - 1, b / 2) + 2 * std::bit_width(static_cast<std::uint64_t>(b)) * (2 * p + 1) + p + 1;

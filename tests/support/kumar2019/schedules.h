@@ -9,7 +9,8 @@
 
 #include "cairn/core/graph.h"
 
-/// Kumar et al. (2019): schedules and their memory (section 2.1), also if the nodes of a set W are known (section A.3).
+/// This file has schedules and their memory by Kumar et al. (2019): in general (section 2.1), and if the nodes of a set
+/// W are known, i.e. are in memory before the schedule begins (section A.3).
 namespace cairn::tests::kumar2019 {
 
 using core::Graph;
@@ -50,15 +51,16 @@ inline std::int64_t size_of(const Graph& graph, const Nodes& nodes) {
 }
 inline void extend(Sequence& sequence, const Sequence& by) { sequence.insert(sequence.end(), by.begin(), by.end()); }
 
-/// prev(u, j): the latest step before j that runs u; -1 where there is none.
+/// Returns prev(u, j), the latest step before step j that runs u, or -1 if there is none.
 inline std::int64_t prev(const Sequence& steps, NodeId u, std::int64_t j) {
   while (--j >= 0 && steps[j] != u) {
   }
   return j;
 }
 
-/// U_i: the nodes that must be in memory at step i, for it or for a later step j. An input of step j that does not run
-/// before j is not held. This happens only if a known node runs again, and the paper leaves that case open.
+/// Returns U_i, the nodes that must be in memory at step i because step i or a later step j needs them. An input of
+/// step j that has not run before j does not count. This happens only if a known node runs again, and the paper leaves
+/// this case open.
 inline Nodes held_at(const Graph& graph, const Sequence& steps, std::int64_t i) {
   Nodes held = both({steps[i]}, in(graph, steps[i]));
   for (std::int64_t j = i + 1; j < static_cast<std::int64_t>(steps.size()); ++j) {
@@ -70,7 +72,8 @@ inline Nodes held_at(const Graph& graph, const Sequence& steps, std::int64_t i) 
   return held;
 }
 
-/// Definition 12: whether each step runs a known node, or a node whose inputs are known or ran before.
+/// Returns whether sigma is valid by Definition 12: each step runs a known node, or a node whose inputs are known or
+/// have run.
 inline bool valid(const Graph& graph, const Sequence& sigma, const Nodes& known = {}) {
   Nodes ran = known;
   for (const NodeId u : sigma) {
@@ -80,7 +83,8 @@ inline bool valid(const Graph& graph, const Sequence& sigma, const Nodes& known 
   return true;
 }
 
-/// M_W(sigma): the largest memory at a step of sigma if W (`known`) runs before it. `free_of_charge` is not counted.
+/// Returns M_W(sigma), the largest memory at a step of sigma if the nodes W (`known`) have run before. Nodes in
+/// `free_of_charge` are not counted.
 inline std::int64_t memory(const Graph& graph, const Sequence& sigma, const Nodes& known = {},
                            const Nodes& free_of_charge = {}) {
   Sequence steps(known.begin(), known.end());
@@ -93,14 +97,15 @@ inline std::int64_t memory(const Graph& graph, const Sequence& sigma, const Node
   return most;
 }
 
-/// L(sigma): the total cost of the steps.
+/// Returns L(sigma), the total cost of the steps.
 inline std::int64_t length(const Graph& graph, const Sequence& sigma) {
   std::int64_t sum = 0;
   for (const NodeId u : sigma) sum += graph.cost(u);
   return sum;
 }
 
-/// M_in, the largest total size of the inputs of a node, and M_max, the largest size of a node.
+/// largest_inputs() returns M_in, the largest total size of the inputs of a node. largest_size() returns M_max, the
+/// largest size of a node.
 inline std::int64_t largest_inputs(const Graph& graph) {
   std::int64_t most = 0;
   for (NodeId v = 0; v < graph.node_count(); ++v) most = std::max(most, size_of(graph, in(graph, v)));
@@ -112,7 +117,8 @@ inline std::int64_t largest_size(const Graph& graph) {
   return most;
 }
 
-/// The nodes that every schedule must run even if no node reads them. If there is only one, it is the paper's f.
+/// Returns the nodes that every schedule must run, whether or not a node reads them. If there is only one such node, it
+/// is the node f of the paper.
 inline Nodes outputs(const Graph& graph) {
   Nodes result;
   for (NodeId v = 0; v < graph.node_count(); ++v) {
@@ -121,7 +127,7 @@ inline Nodes outputs(const Graph& graph) {
   return result;
 }
 
-/// The topological order of all nodes that takes the least index first.
+/// Returns the topological order of all nodes that always takes the node of lowest index next.
 inline Sequence topological(const Graph& graph) {
   Sequence order;
   while (static_cast<NodeId>(order.size()) < graph.node_count()) {
@@ -133,7 +139,7 @@ inline Sequence topological(const Graph& graph) {
   return order;
 }
 
-/// Returns `outputs` and all nodes of `within` from which a path inside `within` leads to one of them.
+/// Returns `outputs`, and all nodes of `within` from which a path inside of `within` leads to a node in `outputs`.
 inline Nodes needed_for(const Graph& graph, const Nodes& outputs, const Nodes& within) {
   Nodes needed = outputs;
   for (std::size_t before = 0; before != needed.size();) {

@@ -10,10 +10,10 @@
 #include "cairn/tests/support/kumar2019/decompositions.h"
 #include "cairn/tests/support/kumar2019/schedules.h"
 
-/// Kumar et al. (2019), sections A.1 and A.2: path decompositions and spines. Bags count from 0.
+/// This file has sections A.1 and A.2 of Kumar et al. (2019): path decompositions and spines. Bags are counted from 0.
 namespace cairn::tests::kumar2019 {
 
-/// INTERVAL(u): the first and the last bag that contains u.
+/// Returns INTERVAL(u): the first and the last bag that contain u.
 inline std::pair<std::int64_t, std::int64_t> interval(const Bags& bags, NodeId u) {
   std::pair<std::int64_t, std::int64_t> result{-1, -1};
   for (std::int64_t i = 0; i < static_cast<std::int64_t>(bags.size()); ++i) {
@@ -24,7 +24,7 @@ inline std::pair<std::int64_t, std::int64_t> interval(const Bags& bags, NodeId u
   return result;
 }
 
-/// Whether `spine` is a directed path that visits every node exactly once.
+/// Returns whether `spine` is a directed path that visits every node exactly once.
 inline bool is_spine(const Digraph& graph, const Sequence& spine) {
   if (spine.size() != graph.nodes.size() || Nodes(spine.begin(), spine.end()) != graph.nodes) return false;
   for (std::size_t i = 1; i < spine.size(); ++i) {
@@ -33,15 +33,15 @@ inline bool is_spine(const Digraph& graph, const Sequence& spine) {
   return true;
 }
 
-/// Result of Algorithm 2: the graph with the edges of the spine, its bags, and the nodes along the spine.
+/// The result of Algorithm 2: the graph with the edges of the spine, its bags, and its nodes in the order of the spine.
 struct SpineAddition {
   Digraph graph;
   Bags bags;
   Sequence spine;
 };
 
-/// Returns the interval graph of a path decomposition, in which two nodes are adjacent if they share a bag. Each edge
-/// goes to the later node in `order`, a topological order of the graph.
+/// Returns the interval graph of a path decomposition. In it, two nodes are adjacent if they share a bag. Each edge
+/// leads to the later one of its two nodes in `order`, which is a topological order of the graph.
 inline Digraph interval_graph(const Bags& bags, const Sequence& order) {
   Digraph result{all_of(bags), {}};
   for (std::size_t i = 0; i < order.size(); ++i) {
@@ -55,10 +55,11 @@ inline Digraph interval_graph(const Bags& bags, const Sequence& order) {
   return result;
 }
 
-/// Algorithm 2: adds a spine to the graph. Nodes whose intervals have the same right end are taken by index. If some
-/// bag is not a clique, the resulting bags may lack an added edge. The reason is that, contrary to the paper,
-/// ProcessNode(u) need not return a node whose interval contains r_u, the right end of u's interval, if the last v_i
-/// ends to the right of r_u. On the interval_graph() of the bags the result is a decomposition.
+/// Runs Algorithm 2, which adds a spine to the graph. Among nodes whose intervals have the same right end, the node of
+/// lower index comes first. If the bags of the input are not cliques, the ends of an added edge may share no bag of the
+/// result. The reason: let r_u be the right end of u's interval, and let the last child v_i of u end to the right of
+/// r_u. Then, contrary to the paper, the interval of the node that ProcessNode(u) returns need not contain r_u. If the
+/// input is the interval_graph() of the bags, the result is a decomposition.
 inline SpineAddition algorithm2(Digraph graph, const Bags& bags) {
   struct Process {
     Digraph& graph;
@@ -111,16 +112,18 @@ inline SpineAddition algorithm2(Digraph graph, const Bags& bags) {
   return result;
 }
 
-// From here on, nodes are numbered along the spine or in a topological order, as in the paper: u precedes v if u < v.
+// From here on, nodes are numbered along the spine or in a topological order, as in the paper. So u precedes v if u <
+// v.
 
 inline bool has_long_spine(const Digraph& graph) {
   return is_spine(graph, Sequence(graph.nodes.begin(), graph.nodes.end()));
 }
 
-/// last(X): the node of X with the highest number. X must not be empty.
+/// Returns last(X), the node of X with the highest number. X must not be empty.
 inline NodeId last(const Nodes& bag) { return *bag.rbegin(); }
 
-/// Whether Lemma 9 holds: if a is in bag k and b in bag l, each bag from k to l has a node numbered from a to b.
+/// Returns whether Lemma 9 holds: if a is in bag k and b is in bag l, each bag from k to l has a node numbered from a
+/// to b.
 inline bool lemma9(const Bags& bags) {
   for (std::size_t k = 0; k < bags.size(); ++k) {
     for (std::size_t l = k; l < bags.size(); ++l) {
@@ -137,8 +140,8 @@ inline bool lemma9(const Bags& bags) {
   return true;
 }
 
-/// Whether Lemma 10 holds for a bag `with_final` that contains the final node: from bag to bag, last() does not fall up
-/// to that bag, and does not rise after it.
+/// Returns whether Lemma 10 holds for a bag `with_final` that contains the final node: from bag to bag, last() does not
+/// fall before this bag, and does not rise after it.
 inline bool lemma10(const Bags& bags, std::size_t with_final) {
   for (std::size_t i = 1; i < bags.size(); ++i) {
     if (i <= with_final && last(bags[i - 1]) > last(bags[i])) return false;
@@ -147,10 +150,10 @@ inline bool lemma10(const Bags& bags, std::size_t with_final) {
   return true;
 }
 
-/// Whether Lemma 11 holds for bags k and l on the same side of a bag with the final node, of which l is farther away.
-/// The bags from k to l are restricted to nodes below last(bags[l]). G'' is the graph that these nodes induce, where
-/// the nodes of the first and of the last restricted bag become cliques. The lemma says that G'' has a long spine, and
-/// that the restricted bags decompose it with a width lower than that of `bags`.
+/// Returns whether Lemma 11 holds for bags k and l on the same side of a bag with the final node, where l is farther
+/// away from it. The bags from k to l are restricted to nodes below last(bags[l]). G'' is the graph that these nodes
+/// induce, in which the nodes of the first and of the last restricted bag become cliques. The lemma says that G'' has a
+/// long spine, and that the restricted bags decompose it with a width lower than that of `bags`.
 inline bool lemma11(const Digraph& graph, const Bags& bags, std::size_t k, std::size_t l) {
   Bags restricted;
   for (std::size_t i = std::min(k, l); i <= std::max(k, l); ++i) {

@@ -14,10 +14,10 @@
 #include "cairn/tests/support/kumar2019/decompositions.h"
 #include "cairn/tests/support/kumar2019/schedules.h"
 
-/// Kumar et al. (2019), section 3: rematerialization by tree decomposition.
+/// This file has section 3 of Kumar et al. (2019): rematerialization by a tree decomposition.
 namespace cairn::tests::kumar2019 {
 
-/// Lemma 1: merges adjacent bags of which one contains the other, until there are none.
+/// Does what Lemma 1 says: merges two adjacent bags if one contains the other, until there are no such bags.
 inline Decomposition lemma1(Decomposition decomposition) {
   for (std::size_t e = 0; e < decomposition.tree.size();) {
     auto [keep, drop] = decomposition.tree[e];
@@ -41,7 +41,8 @@ inline Decomposition lemma1(Decomposition decomposition) {
   return decomposition;
 }
 
-/// Returns the components that remain when the bag `separator` is removed, and its nodes from all other bags.
+/// Removes the bag `separator`, and removes its nodes from all other bags. Returns the components of the tree that
+/// remain.
 inline std::vector<Decomposition> without(const Decomposition& decomposition, std::size_t separator) {
   std::set<std::size_t> others;
   for (std::size_t i = 0; i < decomposition.bags.size(); ++i) others.insert(i);
@@ -74,29 +75,29 @@ inline bool is_balanced_separator(const Decomposition& decomposition, std::size_
 /// A function that chooses the bag of a decomposition that becomes the separator.
 using ChooseSeparator = std::function<std::size_t(const Decomposition&)>;
 
-/// Lemma 3: the first bag whose removal leaves components of at most half the bags.
+/// Returns the bag of Lemma 3: the first bag whose removal leaves components of at most half of the bags.
 inline std::size_t lemma3(const Decomposition& decomposition) {
   std::size_t bag = 0;
-  while (!is_balanced_separator(decomposition, bag)) ++bag;  // such a bag exists by Theorem 2
+  while (!is_balanced_separator(decomposition, bag)) ++bag;  // Theorem 2 says that such a bag exists
   return bag;
 }
 
-/// A step of an annotated schedule: a node runs and stays in memory, or is freed.
+/// A step of an annotated schedule. In it, a node runs and stays in memory or, if `free` is set, is freed.
 struct Step {
   NodeId node = core::kNoNode;
   bool free = false;
 };
 
-/// Errors of Algorithm 1 as printed. Each can be turned on for the counterexample that shows it.
+/// Errors of Algorithm 1 as printed. Each error can be turned on for the counterexample that shows it.
 struct AsPrinted {
-  bool whole_separator = false;  ///< schedules all nodes of X*, also those that S does not need
-  bool free_elsewhere = false;   ///< frees all inputs of v outside X*, also those in separators of the callers
+  bool whole_separator = false;  ///< schedules all nodes of X*, even nodes that S does not need
+  bool free_elsewhere = false;   ///< frees all inputs of v outside of X*, even those in separators of the callers
 };
 
-/// Algorithm 1, without Lemma 1: appends the annotated schedule that computes `outputs` (S) in the subgraph of `nodes`
-/// (V'). If there are fewer than `stop` bags (k in TWRemat(k)) or none, the needed nodes run in topological order. Only
-/// nodes that S needs are scheduled, as in the base case of Lemma 4's proof, because other nodes may have inputs that
-/// have not run. After a node of the separator, only its inputs in the components are freed.
+/// Runs Algorithm 1 without Lemma 1: appends the annotated schedule that computes `outputs` (S) in the subgraph of
+/// `nodes` (V'). If there are fewer than `stop` bags (k in TWRemat(k)) or no bag, the needed nodes run in topological
+/// order. Only nodes that S needs are scheduled, as in the base case of Lemma 4's proof, because other nodes may have
+/// inputs that have not run. After a node of the separator, only its inputs in the components are freed.
 inline void algorithm1(const Graph& graph, const Nodes& nodes, const Decomposition& decomposition, const Nodes& outputs,
                        std::size_t stop, const ChooseSeparator& choose, AsPrinted as_printed,
                        std::vector<Step>& steps) {
@@ -120,7 +121,7 @@ inline void algorithm1(const Graph& graph, const Nodes& nodes, const Decompositi
   for (const NodeId v : less(common(separator, needed), outputs)) steps.push_back({v, true});
 }
 
-/// TWRemat(k) for all outputs of the graph.
+/// Returns the schedule of TWRemat(k) for all outputs of the graph.
 inline std::vector<Step> tw_remat(const Graph& graph, const Decomposition& decomposition, std::size_t k = 1,
                                   const ChooseSeparator& choose = lemma3, AsPrinted as_printed = {}) {
   std::vector<Step> steps;
@@ -136,9 +137,9 @@ inline Sequence without_annotations(const std::vector<Step>& steps) {
   return sigma;
 }
 
-/// Returns the largest total size of the nodes in memory, which have run and are not freed yet. Returns nothing if a
-/// node runs without all its inputs in memory, if a node is freed that is not in memory, or if the nodes in memory at
-/// the end are not `left_at_end`.
+/// Returns the largest total size of the nodes that are in memory at one time, i.e. have run and are not yet freed.
+/// Returns nothing if a node runs without all its inputs in memory, if a node is freed that is not in memory, or if the
+/// nodes in memory at the end are not `left_at_end`.
 inline std::optional<std::int64_t> annotated_memory(const Graph& graph, const std::vector<Step>& steps,
                                                     const Nodes& left_at_end) {
   Nodes content;
@@ -156,12 +157,12 @@ inline std::optional<std::int64_t> annotated_memory(const Graph& graph, const st
   return most;
 }
 
-/// Bounds of Theorem 5 for a decomposition of width w, with the constants of the proof. Each level of Algorithm 1's
-/// recursion halves the number of bags |X|, so there are at most floor(log2 |X|) + 1 levels.
+/// The bounds of Theorem 5 for a tree decomposition of width w, with the constants of the proof. Each level of
+/// Algorithm 1's recursion halves the number of bags |X|, so there are at most floor(log2 |X|) + 1 levels.
 struct Theorem5 {
   int levels = 0;
-  std::int64_t length = 0;  ///< cost of all nodes * (w + 2)^(levels - 1): a level makes w + 2 calls, but the last none
-  std::int64_t memory = 0;  ///< each level holds a separator and the inputs of one node; the outputs are added
+  std::int64_t length = 0;  ///< cost of all nodes * (w + 2)^(levels - 1): each level except the last makes w + 2 calls
+  std::int64_t memory = 0;  ///< each level holds a separator and the inputs of one node, and the outputs are added
 };
 inline Theorem5 theorem5(const Graph& graph, const Decomposition& decomposition) {
   const std::int64_t w = width(decomposition.bags);

@@ -14,13 +14,15 @@
 #include "cairn/tests/solvers/remat/level/cases.h"
 #include "cairn/tests/solvers/remat/level/schedules.h"
 
-/// Memory and cost as the program of H-ILP counts them (Gusak et al. 2025, B.3): a run of a part is one unit.
+/// This file computes memory and cost as the integer program of H-ILP does (Gusak et al. 2025, B.3), which treats each
+/// run of a part as one unit.
 namespace cairn::tests::level {
 
-/// Measures every schedule of a level, with every choice of the runs that save values for backward parts. The memory
-/// during a run has three parts: what the run needs for itself, values between parts that a later run reads, and values
-/// that earlier runs saved. With `corrections`, a value that no later run reads is freed at its last read during a run.
-/// Without (equation 10), it is freed after that run. With `again`, forward parts can run again.
+/// Measures all schedules of a level. If several runs of a forward part can save values for the backward part, it tries
+/// each of these choices. The memory during a run is the sum of three terms: bytes for the run itself, values that a
+/// later run of another part reads, and values that earlier runs have saved. With `corrections`, a value that no later
+/// run reads is freed at its last read within a run. Without (equation 10), it is freed after that run. With `again`,
+/// forward parts can run again.
 class Accounting {
  public:
   Accounting(const Case& level, bool corrections, bool again)
@@ -65,15 +67,15 @@ class Accounting {
   struct Way {
     Steps steps;
     std::int64_t cost = 0;
-    std::int32_t saves = -1;  ///< the option for whose backward part the run saves values; -1: none
+    std::int32_t saves = -1;  ///< the option for whose backward part the run saves values, or -1
     std::int64_t saved_bytes = 0;
-    std::map<ValueId, std::int64_t> last_read;  ///< last step that reads a value which is not made before
-    std::vector<std::int64_t> inside;           ///< bytes at each step, without what other runs hold
+    std::map<ValueId, std::int64_t> last_read;  ///< last step that reads a value which no earlier step of the run makes
+    std::vector<std::int64_t> inside;           ///< bytes at each step, without the bytes that other runs hold
   };
   struct Compute {
     std::int32_t part = -1;
     bool backward = false;
-    std::vector<Way> first, again;  ///< a backward node has one entry of `first` per option
+    std::vector<Way> first, again;  ///< for a backward node, `first` has one entry per option
     std::vector<Way> all() const {
       std::vector<Way> both = first;
       both.insert(both.end(), again.begin(), again.end());
@@ -112,7 +114,7 @@ class Accounting {
     Way way{.steps = steps, .cost = reference::cost(graph_, {steps})};
     const auto length = static_cast<std::int64_t>(steps.size());
     std::set<ValueId> made;
-    std::map<ValueId, std::int64_t> outside;  // last read of each value that is not made before
+    std::map<ValueId, std::int64_t> outside;  // last read of each value that no earlier step makes
     for (std::int64_t i = 0; i < length; ++i) {
       for (const ValueId x : graph_.inputs(steps[i])) {
         if (made.count(x) == 0) outside[x] = i;
@@ -153,8 +155,8 @@ class Accounting {
     Compute& node = nodes_[k];
     if (node.part < 0) return;
     const LevelProblem::Part& part = parts_[node.part];
-    // If a run of the forward part saves nothing, it needs only these nodes: those whose values are kept or used
-    // outside the part, and what these need.
+    // A run of the forward part that saves nothing needs only some nodes: those whose values are kept or read outside
+    // of the part, and the nodes that these need.
     std::set<NodeId> wanted;
     for (auto v = part.layer.forward.rbegin(); v != part.layer.forward.rend(); ++v) {
       bool of_use = false;
@@ -229,7 +231,7 @@ class Accounting {
     }
   }
 
-  /// Whether a run after run r reads x before the maker of x runs again.
+  /// Returns whether some run after run r reads x before the maker of x runs again.
   bool read_later(ValueId x, const Datum& datum, std::size_t r) const {
     for (std::size_t later = r + 1; later < runs_.size(); ++later) {
       if (runs_[later].way->last_read.count(x) > 0) return true;
@@ -298,7 +300,8 @@ class Accounting {
   std::map<NodeId, std::int32_t> home_;
   std::map<ValueId, Datum> data_;
   std::vector<Run> runs_;
-  std::vector<std::int32_t> saved_, saving_run_;  ///< for each part: the option saved for, and the saving run
+  /// Per part: the option for which values are saved (saved_), and the run that saves them (saving_run_).
+  std::vector<std::int32_t> saved_, saving_run_;
   Measures found_;
 };
 

@@ -14,7 +14,7 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/show.h"
 
-/// Random budgets for a level, and checks of everything that must hold for an answer of H-ILP.
+/// These functions draw random budgets for a level, and check everything that every answer of H-ILP must satisfy.
 namespace cairn::tests::level {
 
 using solvers::LevelAnswer;
@@ -22,8 +22,8 @@ using solvers::LevelSearch;
 
 inline LevelSearch search_of(Random& random) { return {.seed = static_cast<std::uint64_t>(random.below(100))}; }
 
-/// Returns a random budget. In most cases, some schedule of `all` needs exactly this much, and running all nodes once
-/// needs at least as much.
+/// Returns a random budget. In most cases, some schedule of `all` needs exactly this much memory, and running all nodes
+/// once needs at least as much.
 inline LevelBudget some_budget(Random& random, const Case& level, const Measures& all) {
   std::set<std::int64_t> peaks, betweens;
   const OptionNeeds once = *measure(level, {level.whole.forward, level.whole.backward}, false);
@@ -43,9 +43,9 @@ inline LevelBudget some_budget(Random& random, const Case& level, const Measures
   return budget;
 }
 
-/// Checks which runs are in which phase. The last run of a phase is that of its own compute node. Before it, forward
-/// parts can run again, at most once each and in order, in the phases of backward parts, or in all phases if there are
-/// no backward parts. Nothing runs in the phase of the rest of the graph.
+/// Checks which parts run in which phase. A phase ends with the run of its own part. Before it, forward parts can run
+/// again, each at most once and in order. They can do so only in the phases of backward parts or, if there are no
+/// backward parts, in all phases. Nothing runs in the phase that stands for the rest of the graph.
 inline void check_runs(const Case& level, const std::vector<LevelAnswer::Run>& runs) {
   const auto parts = static_cast<std::int32_t>(level.problem.parts.size());
   const auto pairs = static_cast<std::int32_t>(
@@ -68,7 +68,8 @@ inline void check_runs(const Case& level, const std::vector<LevelAnswer::Run>& r
   REQUIRE(r == runs.size());
 }
 
-/// Checks that an answer says infeasible, or has a valid schedule within the budget and of the stated cost.
+/// Checks that an answer either says infeasible, or has a valid schedule that is within the budget and has the stated
+/// cost.
 inline void check_answer(const Case& level, const LevelBudget& budget, const LevelAnswer& answer) {
   if (!answer.solved()) {
     REQUIRE(answer.status == LevelAnswer::Status::infeasible);

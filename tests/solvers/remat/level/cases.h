@@ -18,7 +18,7 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/show.h"
 
-/// Random levels for H-ILP (solvers/remat/hiremate/level.h).
+/// This file makes random levels, i.e. inputs of H-ILP (solvers/remat/hiremate/level.h).
 namespace cairn::tests::level {
 
 using solvers::layers_of;
@@ -28,12 +28,12 @@ struct Case {
   Graph graph;
   LevelProblem problem;
   Layer whole;
-  /// Whether every part has one forward node, of which nothing is kept, at most one backward node, and one option, and
-  /// no node has negative scratch. Memory is then never higher between steps than during them.
+  /// Whether every part has one forward node, at most one backward node and one option, no forward node is kept, and no
+  /// node has negative scratch. If so, memory between two steps is never higher than during them.
   bool single = true;
 };
 
-/// Returns an option that runs all nodes of a layer, and sometimes forward nodes again.
+/// Returns a random option. It runs all nodes of a layer once, and sometimes runs forward nodes again.
 inline LayerOption random_option(Random& random, const Graph& graph, const Layer& layer) {
   LayerOption option;
   for (const NodeId v : layer.forward) {
@@ -57,7 +57,7 @@ inline std::int64_t cost_of(const Graph& graph, const LayerOption& option) {
   return reference::cost(graph, {option.forward}) + reference::cost(graph, {option.backward});
 }
 
-/// Returns how many sequences of runs all_choices() tries, at most 1e9.
+/// Returns how many sequences of runs all_choices() would try, but at most 1e9.
 inline std::int64_t choices(const LevelProblem& problem) {
   double count = 1, again = 1;
   bool backward = false;
@@ -73,8 +73,9 @@ inline std::int64_t choices(const LevelProblem& problem) {
   return static_cast<std::int64_t>(std::min(count, 1e9));
 }
 
-/// Returns a random level of a training graph or of a graph without backward nodes. It is the whole graph or, if
-/// `inner`, some consecutive layers. If `single`, every part is one layer. choices() is at most `most_choices`.
+/// Returns a random level of a training graph, or of a graph without backward nodes. The level is the whole graph or,
+/// if `inner` is set, some consecutive layers of it. If `single` is set, every part is one layer. choices() is at most
+/// `most_choices`.
 inline Case random_case(Random& random, bool inner, bool single, std::int64_t most_choices) {
   for (;;) {
     Case made;

@@ -11,7 +11,7 @@
 #include "cairn/solvers/remat/rotor/layers.h"
 #include "cairn/tests/reference/reference.h"
 
-/// Validity, memory and cost of a single option of a layer, by the definitions in tests/reference/reference.h.
+/// This file checks and measures a single option of a layer, by the definitions in tests/reference/reference.h.
 namespace cairn::tests::level {
 
 using core::Graph;
@@ -26,7 +26,8 @@ using Steps = std::vector<NodeId>;
 
 inline void append(Steps& to, const Steps& more) { to.insert(to.end(), more.begin(), more.end()); }
 
-/// The forward and the backward pass of an option in one sequence. The rest of the graph runs between them.
+/// The forward and the backward pass of an option as one sequence of steps. The rest of the graph runs between the
+/// passes.
 class Passes {
  public:
   Passes(const Graph& graph, const Layer& layer, const LayerOption& option) : graph_(graph), steps_(option.forward) {
@@ -38,7 +39,8 @@ class Passes {
     }
   }
 
-  /// Whether every node of the layer runs, after the nodes of the layer that it reads, and pinned nodes run once.
+  /// Returns whether every node of the layer runs, whether it runs after its inputs in the layer, and whether pinned
+  /// nodes run only once.
   bool valid() const {
     std::set<NodeId> run;
     for (const NodeId v : steps_) {
@@ -51,7 +53,8 @@ class Passes {
     return static_cast<std::ptrdiff_t>(run.size()) == std::count(inside_.begin(), inside_.end(), true);
   }
 
-  /// Removes repeated runs whose values are not kept, and not read by a later step or by the rest of the graph.
+  /// Removes each repeated run whose values are not kept, and are read neither by a later step nor by the rest of the
+  /// graph.
   void prune() {
     for (bool any = true; any;) {
       any = false;
@@ -75,7 +78,8 @@ class Passes {
     needs.between = between(true);
     return needs;
   }
-  /// Bytes in memory between the passes, of values that are not kept and that no node outside the layer reads.
+  /// Returns the bytes in memory between the passes, without values that are kept or that nodes outside of the layer
+  /// read.
   std::int64_t between_beside_rest() const { return between(false); }
 
  private:
@@ -85,7 +89,7 @@ class Passes {
     const auto readers = graph_.readers(x);
     return graph_.value_kept(x) || std::any_of(readers.begin(), readers.end(), [&](NodeId v) { return !inside(v); });
   }
-  /// Whether step `from` or a later one reads the value x of step `made` before the node of x runs again.
+  /// Returns whether a step from `from` on reads the value x that step `made` makes, before the node of x runs again.
   bool read(std::int64_t made, ValueId x, std::int64_t from) const {
     for (std::int64_t i = made + 1; i < length(); ++i) {
       if (steps_[i] == steps_[made]) return false;
@@ -102,13 +106,13 @@ class Passes {
     }
     return bytes;
   }
-  /// Whether step `made` is the last run of its node in its pass.
+  /// Returns whether step `made` is the last run of its node in its pass.
   bool last(std::int64_t made) const {
     const std::int64_t end = made < middle_ ? middle_ : length();
     return std::find(steps_.begin() + made + 1, steps_.begin() + end, steps_[made]) == steps_.begin() + end;
   }
-  /// Whether the value x of step `made` is the one that is kept, or that the rest of the graph reads. It is made by the
-  /// last run in the forward pass for a forward node, and in the backward pass for a backward node.
+  /// Returns whether step `made` makes the value x that is kept or that the rest of the graph reads. For a forward
+  /// node, this is the last run in the forward pass, and for a backward node, the last run in the backward pass.
   bool given(std::int64_t made, ValueId x) const {
     return leaves(x) && last(made) && (made < middle_) == !graph_.backward(steps_[made]);
   }
@@ -120,8 +124,8 @@ class Passes {
     }
     return true;
   }
-  /// Bytes of the layer in memory at step i without the step's outputs: values that step i or a later one reads, and
-  /// values of this pass that are kept or that the rest of the graph reads.
+  /// Returns the bytes that the layer holds at step i, without the step's own outputs: values that step i or a later
+  /// step reads, and values of this pass that are kept or that the rest of the graph reads.
   std::int64_t held(std::int64_t i) const {
     std::int64_t bytes = 0;
     for (std::int64_t made = 0; made < i; ++made) {

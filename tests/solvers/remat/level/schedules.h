@@ -17,19 +17,22 @@
 #include "cairn/tests/solvers/remat/level/cases.h"
 #include "cairn/tests/solvers/remat/level/passes.h"
 
-/// Enumerates the schedules of a level that H-ILP considers (its class), and measures them by the definitions. They are
-/// described in H-ILP's header, solvers/remat/hiremate/level.h. Phases run in order. In the phase of a backward part,
-/// or in all phases if there are no backward parts, any set of forward parts first runs again, each by the forward part
-/// of any of its options. Each backward part runs once, by any option. Memory is freed as early as possible. If parts
-/// have several nodes, steps that nothing reads are left out. H-ILP must also choose which run saves values for the
-/// backward part, and counts each part as a whole. So its optimum can cost more than the best schedule here, but never
-/// less. If every part has one forward and at most one backward node, both are equal.
+/// This file enumerates the schedules of a level that H-ILP considers (its class), and measures them by the
+/// definitions. The header solvers/remat/hiremate/level.h describes the class. Phases run in order. In the phase of a
+/// backward part, or in all phases if there are no backward parts, any set of forward parts first runs again. Each of
+/// them runs the forward part of one of its options. Each backward part runs once, by one of its options. Memory is
+/// freed as early as possible. If parts have several nodes, steps whose values nothing reads are left out.
+///
+/// H-ILP must also choose which run saves values for a backward part, and it counts each part as one unit. So the
+/// optimum of H-ILP is never below the best cost found here, but it can be above. If every part has one forward node
+/// and at most one backward node, the two costs are equal.
 namespace cairn::tests::level {
 
 using core::Schedule;
 using solvers::LevelBudget;
 
-using Measures = std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t>>;  ///< peak, between, cost
+/// Each entry of Measures is a peak, the memory between the passes, and a cost.
+using Measures = std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t>>;
 
 inline std::optional<std::int64_t> least_cost(const Measures& all, const LevelBudget& budget) {
   std::optional<std::int64_t> least;
@@ -40,7 +43,8 @@ inline std::optional<std::int64_t> least_cost(const Measures& all, const LevelBu
   return least;
 }
 
-/// Returns what a valid schedule of the level needs, else nothing. `prune` leaves out steps that nothing reads.
+/// Returns the peak, memory and cost of a schedule of the level, or nothing if it is not valid. With `prune`, steps
+/// whose values nothing reads are left out.
 inline std::optional<OptionNeeds> measure(const Case& level, LayerOption schedule, bool prune) {
   if (level.problem.inner) {
     Passes passes(level.graph, level.whole, schedule);
@@ -56,7 +60,7 @@ inline std::optional<OptionNeeds> measure(const Case& level, LayerOption schedul
   return OptionNeeds{found.peak, 0, found.cost};
 }
 
-/// Removes all runs of pinned nodes except the first.
+/// Removes all runs of a pinned node except the first one.
 inline void run_pinned_once(const Graph& graph, LayerOption& schedule) {
   std::set<NodeId> run;
   for (Steps* pass : {&schedule.forward, &schedule.backward}) {
@@ -66,8 +70,8 @@ inline void run_pinned_once(const Graph& graph, LayerOption& schedule) {
   }
 }
 
-/// Returns the nodes that a run of a forward part must run if it saves nothing for the backward part: those that are
-/// kept or read outside the layer, and what these need.
+/// Returns the nodes that a forward part must run if the run saves nothing for the backward part: nodes whose values
+/// are kept or read outside of the layer, and the nodes that these need.
 inline Steps for_others(const Graph& graph, const Layer& layer) {
   Steps chosen;
   for (auto v = layer.forward.rbegin(); v != layer.forward.rend(); ++v) {
@@ -94,8 +98,8 @@ inline Measures all_choices(const Case& level) {
   };
   Measures all;
   LayerOption schedule;
-  // Phase t < count runs forward part t. Later phases run the backward parts in reverse. Parts from `j` on may still
-  // run again in this phase.
+  // In phase t < count, forward part t runs. In later phases, the backward parts run in reverse order. In the current
+  // phase, forward parts from number `j` on may still run again.
   const std::function<void(std::size_t, std::size_t)> run = [&](std::size_t phase, std::size_t j) {
     if (phase == (backward ? 2 * count : count)) {
       LayerOption complete = schedule;
@@ -129,7 +133,8 @@ inline Measures all_choices(const Case& level) {
 }
 
 /// Returns the same optimum as all_choices() with least_cost(), but only for levels with Case::single. Dynamic
-/// programming over the values in memory after each run allows more nodes. Any value may be freed at any time.
+/// programming over the values that are in memory after each run permits more nodes. Any value may be freed at any
+/// time.
 inline std::optional<std::int64_t> cheapest_of_single(const Case& level, std::int64_t budget) {
   constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max() / 2;
   const Graph& graph = level.graph;

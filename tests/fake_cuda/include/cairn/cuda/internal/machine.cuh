@@ -6,11 +6,11 @@
 #include "cairn/tests/fake_cuda/fake_cuda.h"
 #include "cairn/tests/support/fiber_machine.h"
 
-/// Replaces cuda/internal/machine.cuh, so that the unchanged .cu files of cuda/ can be compiled for the host. Launches
-/// go to the fake runtime, which runs kernels on the host's Teams.
+/// This file takes the place of cuda/internal/machine.cuh, so that the .cu files of cuda/ can be compiled for the host
+/// without changes. Launches go to the fake runtime, which runs the kernels on the host.
 namespace cairn::cuda {
 
-/// The address of this variable identifies the kernel that runs F.
+/// The address of kKernel<F> identifies the kernel that runs the functor F.
 template <class F>
 inline char kKernel = 0;
 
