@@ -1,7 +1,8 @@
-// Implements the solver `auto` (internal/auto.h). With a budget, `auto` first offers the schedule of a bound, which is
-// often optimal. Then it calls other solvers. In names of this file, the word
-// "construction" stands for these calls and for the schedules that they return. Afterwards, `auto` improves the best
-// schedule found, which is called the incumbent, by a search that changes order and recomputation together.
+// Implements the solver `auto` (internal/auto.h). With a budget, `auto` first calls offer_cut(), which computes a lower
+// bound on the cost and derives a schedule from this computation. The schedule is often optimal. Then `auto` calls
+// other solvers. In names of this file, the word "construction" stands for these calls and for the schedules that they
+// return. Afterwards, `auto` improves the best schedule found, which is called the incumbent, by a search that changes
+// order and recomputation together.
 
 #include "cairn/solvers/internal/auto.h"
 
@@ -79,8 +80,8 @@ bool has_left(const core::Stopwatch& watch, double seconds) {
   return rest.seconds >= seconds && static_cast<double>(rest.work) >= seconds * kEngineWorkPerSecond;
 }
 
-/// The work limit of `auto` counts small changes of a schedule. The solvers that it calls count visits of nodes. One
-/// change takes about as long as this number of visits.
+/// Number of visits of nodes that take about as long as one small change of a schedule. The work limit of `auto` counts
+/// small changes, but the limits of the solvers that `auto` calls count visits.
 constexpr std::int64_t kVisitsOfMove = 8;
 
 core::Limit in_visits(core::Limit limit) {
@@ -88,8 +89,8 @@ core::Limit in_visits(core::Limit limit) {
   return limit;
 }
 
-/// Computes a lower bound on the cost by cost_bound(). This runs on another thread if `beside` is true, otherwise in
-/// finish().
+/// Computes a lower bound on the cost by cost_bound(). If `beside` is true, another thread computes the bound at once.
+/// Otherwise, finish() computes it.
 class BoundBeside {
  public:
   BoundBeside(const core::Graph& graph, const SolveOptions& options, const Incumbent& incumbent, core::Limit limit,
@@ -158,7 +159,8 @@ class BoundBeside {
 
 // Number of seconds after which `auto` ends if a bound proves that no schedule is within the budget.
 constexpr double kHopelessSeconds = 2;
-// Fractions of the limit for offer_cut(), and for its relatives without a budget.
+// Fractions of the limit: kCutting for offer_cut(), kCuttingWithoutBudget for offer_affordable_cuts() or
+// offer_low_cuts(), which `auto` calls if there is no budget.
 constexpr double kCutting = 0.2, kCuttingWithoutBudget = 0.1;
 constexpr double kPricing = 0.2;  // fraction of the remaining limit for offer_priced()
 // Factor by which construct() multiplies the share of the limit (AutoTurn::share) of each solver that is not exact. The
@@ -177,8 +179,8 @@ constexpr double kProof = 0.2;
 // Fraction of the remaining limit for lowering the peak if there is no budget. The remainder is for lowering the cost
 // at the lowest peak.
 constexpr double kLowering = 0.6;
-// On graphs with more nodes than this that are not training graphs, offer_priced() finds far better schedules than the
-// solvers that `auto` calls.
+// On graphs that have more nodes than this and are not training graphs, offer_priced() finds far better schedules than
+// the solvers that `auto` calls.
 constexpr core::NodeId kLarge = 2000;
 constexpr int kStagnation = 2000;  // number of rounds without success after which refine() ends
 // Number of rounds without success after which refine() ends on a training graph if the search follows.
@@ -245,7 +247,8 @@ AutoRemat::AutoRemat(const core::Graph& graph, const SolveOptions& options)
       watch_(limit_of(options, hopeless_)),
       incumbent_(graph, options, watch_) {
   if (hopeless_) inner_.budget.reset();
-  inner_.peers = nullptr;  // other solvers may call search() on several threads, for graphs that peers do not know
+  inner_.peers = nullptr;  // `inner_` is for solvers that may call search() on several threads, for graphs that the
+                           // peers do not have
   incumbent_.offer(core::baseline_schedule(graph));
   least_peak_ = incumbent_.least_peak();
   if (!options.progress) return;
@@ -256,8 +259,8 @@ AutoRemat::AutoRemat(const core::Graph& graph, const SolveOptions& options)
 
 Solution AutoRemat::solve() {
   const bool within = incumbent_.within_budget();
-  // On training graphs, the schedule of a cut is often optimal, which its bound proves in milliseconds. If cost does
-  // not count, other solvers are faster.
+  // On training graphs, offer_cut() often finds an optimal schedule in milliseconds, and its lower bound proves that
+  // the schedule is optimal. If only the peak counts (peak_alone), other solvers are faster.
   const bool cuts_first = options_.budget && !options_.peak_alone;
   if (cuts_first) offer_cuts();
   if (!within) offer_prices();
@@ -275,8 +278,9 @@ Solution AutoRemat::solve() {
 }
 
 /// Runs offer_priced(), which charges a price for each byte held in memory during a step. On large graphs that are not
-/// training graphs, other solvers find far worse schedules in the same time, and the bound on the cost is weak. So on
-/// such graphs the search gets nearly all of the remaining time (search_most_).
+/// training graphs, other solvers find far worse schedules in the same time, and cost_bound() yields only a weak bound.
+/// So on such graphs, `auto` spends little time on other solvers and on cost_bound(), and gives nearly all of its time
+/// to the search (search_most_).
 void AutoRemat::offer_prices() {
   if (!priced_ || over()) return;
   core::Stopwatch part(in_visits(watch_.share(kPricing)));
@@ -286,8 +290,8 @@ void AutoRemat::offer_prices() {
 }
 
 /// Runs the solvers with a turn (AutoTurn). They find an answer even if time is short, and their schedules are good
-/// starts for the search. Solvers that never recompute run even if recomputation is allowed: if one of them finds a
-/// schedule within the budget, no schedule is cheaper.
+/// starts for the search. Solvers that never recompute run even if recomputation is allowed. If one of them finds a
+/// schedule within the budget, this schedule runs each node once, so no schedule is cheaper.
 void AutoRemat::construct() {
   for (const bool recomputing : {true, false}) {
     if (recomputing && !recomputes_) continue;
@@ -303,8 +307,8 @@ void AutoRemat::go_on_with_cut_short() {
     run(*cut_short_, kAgain);
 }
 
-/// Runs offer_cut(), whose bound often proves that its schedule is optimal or nearly so. Without a budget, runs
-/// offer_affordable_cuts() or offer_low_cuts(), which begin at the lowest peak found so far.
+/// With a budget, runs offer_cut(), which often finds a schedule whose cost is equal to its lower bound, or nearly so.
+/// Without a budget, runs offer_affordable_cuts() or offer_low_cuts(), which start from the lowest peak found so far.
 void AutoRemat::offer_cuts() {
   if (!searches() || hopeless_ || over()) return;
   core::Stopwatch part(in_visits(watch_.share(inner_.budget ? kCutting : kCuttingWithoutBudget)));

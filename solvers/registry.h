@@ -9,7 +9,8 @@
 
 namespace cairn::solvers {
 
-/// An option of a single solver. Its value is a whole number, which SolveOptions::own stores under the option's name.
+/// Describes an option of a single solver. The option's value is a whole number, which SolveOptions::own stores under
+/// the option's name.
 struct SolverOption {
   std::string_view name, unit;       ///< the option's name, and the unit of its value ("0 or 1" if it is a switch)
   std::int64_t initial = 0;          ///< default value

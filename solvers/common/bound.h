@@ -7,13 +7,13 @@
 #include "cairn/core/graph.h"
 #include "cairn/core/schedule.h"
 
-/// The types in which a solver says what it has proved about its answer, and for which set of schedules the proof
-/// holds.
+/// This file defines the types in which a solver says what it has proved about its answer, and for which set of
+/// schedules the proof holds.
 namespace cairn::solvers {
 
 enum class Status : std::uint8_t {
   /// The answer is within the budget (for a plan: within the capacity), and it is proved that no cheaper answer is
-  /// within it. If there is no budget, it is proved that no answer has a lower peak.
+  /// within the budget. If there is no budget, it is proved that no answer has a lower peak.
   optimal,
   feasible,    ///< the answer is within the budget; without a budget: the answer is valid
   infeasible,  ///< it is proved that no answer is within the budget, because the budget is below a lower bound
@@ -21,7 +21,7 @@ enum class Status : std::uint8_t {
 };
 std::string_view to_string(Status status);
 
-/// The reason why a solver returned.
+/// Says why a solver returned.
 enum class Stop : std::uint8_t {
   ended,        ///< the solver has tried everything that it can try
   proved,       ///< it is proved that no schedule in the scope is better
@@ -40,7 +40,8 @@ enum class OrderRule : std::uint8_t {
   stages,
 };
 
-/// A set of schedules: all schedules that follow the rule `order` and run no node more than `max_occurrences` times.
+/// Describes a set of schedules: all schedules that follow the rule `order` and run no node more than `max_occurrences`
+/// times.
 struct Scope {
   OrderRule order = OrderRule::free;
   std::int32_t max_occurrences = 0;  ///< largest number of runs of one node; 1: no recomputation; 0: any number
@@ -61,8 +62,8 @@ Scope intersection(const Scope& a, const Scope& b);
 /// stage, at most 3 occurrences of a node".
 std::string describe(const Scope& scope);
 
-/// A lower bound for all schedules in `scope`, either on their peak in bytes or on their cost in the graph's unit. A
-/// bound on the cost that was found under a budget holds only for the schedules within that budget.
+/// Describes a lower bound for all schedules in `scope`, either on their peak in bytes or on their cost in the graph's
+/// unit. A bound on the cost that was found under a budget holds only for the schedules within that budget.
 struct Bound {
   std::int64_t value = 0;
   Scope scope = kAnySchedule;

@@ -10,25 +10,29 @@
 
 namespace cairn::solvers {
 
-/// What a program needs to prove a bound on costs from a few moments (remat/bound/cut/moments_program.h).
+/// Holds what a verifier needs to prove a lower bound on costs from what is in memory at a few moments. A moment is the
+/// first run of a node (remat/bound/cut/moments_program.h).
 struct MomentsProof {
   std::int64_t extra = 0;   ///< every schedule within the budget costs at least this much more than running all nodes
   bool infeasible = false;  ///< whether no schedule is within the budget
-  std::vector<core::NodeId> moments;  ///< nodes, in the order of their first runs
-  std::vector<double> prices;         ///< of a byte at each moment, in units of cost
-  /// Inputs of runs that may or may not be count only if their producers are at most this far away in the input order:
-  /// those of nodes that can run before the first moment, and those of all others.
+  std::vector<core::NodeId> moments;  ///< nodes whose first runs are the moments, in the order of these runs
+  std::vector<double> prices;         ///< price of a byte at each moment, in units of cost
+  /// Limits which inputs of optional runs the proof takes into account. A run is optional if a schedule may contain it
+  /// or not. An input counts only if its producer is at most this many places before the reader in the input order.
+  /// reach[0] is for readers that can run up to the first moment, reach[1] for all other readers.
   std::array<core::NodeId, 2> reach{};
 };
 
-/// A bound on the cost with a proof that needs no search: tests/reference/check_certificate.py verifies it without any
-/// code of Cairn. docs/remat/certificate.md says what the verifier does and why that is a proof.
+/// Holds a lower bound on the cost with a proof that needs no search: tests/reference/check_certificate.py verifies it
+/// without any code of Cairn. docs/remat/certificate.md says what the verifier does, and why its check proves the
+/// bound.
 struct Certificate {
   std::int64_t budget = 0;  ///< in bytes
   OrderRule order = OrderRule::free;
-  /// No schedule within the budget that follows the order rule costs less. Nothing: no such schedule exists.
+  /// Each schedule within the budget that follows `order` costs at least this much. Absent: there is no such schedule.
   std::optional<std::int64_t> least_cost;
-  /// Without moments, the bound is the cost of running each node once, or the size of all kept values.
+  /// The proof. Without moments, it uses only one of two facts: each node runs at least once, or all kept values
+  /// together are larger than the budget.
   MomentsProof proof;
 };
 

@@ -12,8 +12,8 @@
 
 namespace cairn::solvers {
 
-/// A Pareto front: a set of entries with two measures, for example memory and cost, where less is better. An entry is
-/// kept only while no other entry is at most as large in both measures.
+/// Stores a Pareto front: a set of entries with two measures, for example memory and cost, where less is better. An
+/// entry is kept only while no other entry is at most as large in both measures.
 template <class Entry = std::monostate>
 class Front {
  public:
@@ -21,7 +21,8 @@ class Front {
     std::int64_t second = 0;
     Entry entry;
   };
-  /// The entries, sorted by ascending first measure and so by descending second measure.
+  /// The entries, sorted by ascending first measure. The second measure then descends, because an entry that is larger
+  /// in both measures would have been removed.
   using Items = std::map<std::int64_t, Item>;
 
   /// Adds an entry, and removes all entries that are at least as large as the new one in both measures. Returns false

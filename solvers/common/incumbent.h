@@ -14,7 +14,7 @@ namespace cairn::solvers {
 /// has nodes, because planners themselves refuse a graph that is too large. O(T) for T steps.
 bool can_be_planned(const core::Graph& graph, const core::Schedule& schedule);
 
-/// The best schedule that a solver has found so far within a scope. The options decide which schedule is best:
+/// Holds the best schedule that a solver has found so far within a scope. The options decide which schedule is best:
 /// - With a budget, it is the cheapest schedule within the budget or, among equal costs, the one of lower peak. While
 /// no schedule within the budget is known, it is the schedule of lowest peak or, among equal peaks, the cheaper one.
 /// - Without a budget, it is the schedule of lowest peak or, among equal peaks, the cheaper one. Schedules that cost at

@@ -28,7 +28,7 @@ struct Progress {
   double seconds = 0;
 };
 
-/// Options that every solver understands.
+/// Holds the options that every solver understands.
 struct SolveOptions {
   /// Largest peak allowed, in bytes. Absent: the solver seeks the least peak and, among equal peaks, the least cost.
   std::optional<std::int64_t> budget;
@@ -47,7 +47,8 @@ struct SolveOptions {
   /// Largest number of bytes for the tables and states of a search in solvers/order/. A search that needs more memory
   /// says so and stops.
   std::int64_t memory_bytes = std::int64_t{2} << 30;
-  /// Device that runs those searches that it supports. Not owned. nullptr: all searches run on the host.
+  /// Device that runs every search that it supports; all other searches run on the host. Not owned. nullptr: all
+  /// searches run on the host.
   Accelerator* accelerator = nullptr;
   /// Simulator that evaluates many schedules in parallel for solvers that use one. Not owned. nullptr: there is none.
   sim::Simulator* simulator = nullptr;
@@ -66,8 +67,8 @@ struct Tradeoff {
   std::int64_t peak = 0, cost = 0;
 };
 
-/// A schedule and its measures. If the status is infeasible or not_found, `schedule` is the known schedule of lowest
-/// peak, which exceeds the budget, or it has no steps, because no valid schedule was found.
+/// Holds a schedule and its measures. If the status is infeasible or not_found, `schedule` is the known schedule of
+/// lowest peak, which exceeds the budget, or it has no steps, because no valid schedule was found.
 struct Solution {
   Status status = Status::not_found;
   /// The schedules for which `status` is proved: the scope asked for, or the smaller scope in which the solver
@@ -78,7 +79,7 @@ struct Solution {
   std::int64_t cost = 0;
   /// Highest proved lower bounds on peak and cost. Each bound holds for all schedules in `scope`. With a budget, the
   /// bound on the cost holds only for schedules within the budget. With max_cost, the bound on the peak holds only for
-  /// schedules that cost at most that.
+  /// schedules that cost at most max_cost.
   Bound peak_bound, cost_bound;
   /// Lowest peak of all schedules found, in bytes. This is the least budget that is known to be feasible.
   std::int64_t least_peak = 0;

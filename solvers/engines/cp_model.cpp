@@ -5,7 +5,7 @@
 namespace cairn::solvers {
 namespace {
 
-/// Field numbers of cp_model.proto. The comment on each line names the messages that have these fields.
+/// Lists field numbers of cp_model.proto. The comment on each line names the messages that have these fields.
 namespace model_field {
 constexpr int kVariables = 2, kConstraints = 3, kObjective = 4, kHint = 6;                          // CpModelProto
 constexpr int kVariableDomain = 2;                                                                  // variable

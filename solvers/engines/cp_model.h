@@ -12,9 +12,9 @@ namespace cairn::solvers {
 
 class MessageWriter;
 
-/// A constraint program over whole numbers, to be minimised by CP-SAT. Variables and constraints are stored in the
-/// engine's format as they are added. A literal is a variable with the domain 0..1 or its negation, not_(). The literal
-/// holds if its value is 1.
+/// Builds a constraint program over whole numbers, to be minimised by CP-SAT. Variables and constraints are stored in
+/// the engine's format as they are added. A literal is a variable with the domain 0..1 or its negation, not_(). The
+/// literal holds if its value is 1.
 class CpModel {
  public:
   using Variable = std::int32_t;
@@ -22,7 +22,8 @@ class CpModel {
   using Interval = std::int32_t;
   static constexpr Literal not_(Literal literal) { return -literal - 1; }
 
-  /// The expression `factor * variable + offset`. If `variable` is kNone, the expression is the constant `offset`.
+  /// Describes the expression `factor * variable + offset`. If `variable` is kNone, the expression is the constant
+  /// `offset`.
   struct Affine {
     Variable variable = kNone;
     std::int64_t offset = 0, factor = 1;
@@ -53,7 +54,8 @@ class CpModel {
   /// `capacity`.
   void add_cumulative(std::span<const Interval> intervals, std::span<const std::int64_t> demands, Affine capacity);
   void add_no_overlap(std::span<const Interval> intervals);
-  /// Adds the amount `by` to the level of a reservoir at `time` if the literal `active` holds.
+  /// Describes a change of the level of a reservoir: if the literal `active` holds, the amount `by` is added to the
+  /// level at `time`.
   struct Change {
     Affine time;
     std::int64_t by = 0;

@@ -21,7 +21,7 @@
 namespace cairn::solvers {
 namespace {
 
-/// Field numbers of the messages SatParameters (first two lines) and CpSolverResponse (last line).
+/// Lists field numbers of two messages: SatParameters (first two lines) and CpSolverResponse (last line).
 namespace field {
 constexpr int kSeed = 31, kSeconds = 36, kLog = 41, kDeterministicSeconds = 67, kCatchInterrupts = 135;
 constexpr int kLogToStdout = 186, kLogToResponse = 187, kWorkers = 206;
@@ -42,8 +42,8 @@ CpSat& cp_sat() {
   return opened;
 }
 
-/// Returns a thread that stops a search when the limit's stop flag is set. It polls the flag, because CP-SAT does not
-/// know it.
+/// Returns a thread that stops a search when the limit's stop flag is set. The thread polls the flag, because CP-SAT
+/// cannot be told to watch a flag of the caller.
 std::jthread watcher(const core::Limit& limit, void* search) {
   if (limit.stop == nullptr) return {};
   return std::jthread([limit, search](const std::stop_token& done) {

@@ -9,8 +9,9 @@
 #include "cairn/solvers/engines/cp_model.h"
 #include "cairn/solvers/engines/linear_model.h"
 
-/// Engines that solve linear and constraint programs: HiGHS and CP-SAT. Cairn is not linked to them. It opens their
-/// libraries on first use (library.h).
+/// This file declares how Cairn calls two engines: HiGHS, which solves linear programs, and CP-SAT, which solves
+/// constraint programs. Cairn is not linked to the engines' libraries. It opens a library when the engine is first used
+/// (library.h).
 namespace cairn::solvers {
 
 /// Number of units of work (core::Limit) that correspond to one second of CP-SAT's deterministic clock.
@@ -59,8 +60,8 @@ std::string cp_sat_missing();
 /// the tolerance of HiGHS. So the caller must check what it derives from a solution. Throws InputError if HiGHS is
 /// missing, and std::runtime_error if HiGHS fails.
 EngineAnswer solve_milp(const LinearModel& model, const EngineOptions& options);
-/// Solves the linear relaxation of the program, in which no variable has to be whole, with HiGHS. EngineAnswer::bound
-/// is the optimum of the relaxation, lowered by a tolerance. Throws as solve_milp() does.
+/// Solves with HiGHS the linear relaxation of the program, in which no variable has to be whole. EngineAnswer::bound is
+/// the optimum of the relaxation, lowered by a tolerance. Throws as solve_milp() does.
 EngineAnswer solve_relaxation(const LinearModel& model, const EngineOptions& options);
 
 /// Solves a constraint program with CP-SAT. Throws InputError if CP-SAT is missing or the program is too large for it,

@@ -15,7 +15,7 @@
 namespace cairn::solvers {
 namespace {
 
-/// The part of HiGHS's C interface (versions 1.7 to 1.12) that Cairn uses.
+/// Declares the part of HiGHS's C interface (versions 1.7 to 1.12) that Cairn uses.
 struct Highs {
   static constexpr int kOk = 0, kError = -1, kMinimize = 1, kRowwise = 2;
   static constexpr int kStatusOptimal = 7, kStatusInfeasible = 8, kStatusUnboundedOrInfeasible = 9;
@@ -52,8 +52,8 @@ Highs& highs() {
   return opened;
 }
 
-/// Powers of two that scale the rows, columns and costs of a program so that no coefficient is larger than kKept.
-/// HiGHS's tolerances are absolute and would be too small for large numbers.
+/// Holds powers of two by which the rows, columns and costs of a program are scaled, so that no coefficient is larger
+/// than kKept. Scaling is necessary because HiGHS's tolerances are absolute: they would be too small for large numbers.
 struct Scales {
   explicit Scales(const LinearModel& model) : column(model.columns().size(), 1), row(model.rows().size(), 1) {
     for (std::size_t j = 0; j < column.size(); ++j) {

@@ -19,8 +19,8 @@ class Library {
 
   /// Opens the first library that is found under one of the file names `names`. Looks first in the folder that the
   /// environment variable CAIRN_ENGINES names or, if it is not set, in the folder where scripts/install_engines.sh puts
-  /// libraries. Looks afterwards among the system's libraries. If no library can be opened, missing() says so and calls
-  /// it by the name `engine`.
+  /// libraries. Looks afterwards among the system's libraries. If no library can be opened, missing() says that
+  /// `engine` is not installed.
   Library(std::string engine, const std::vector<std::string>& names);
 
   /// Returns one line that says why the library cannot be used and how to install it, or an empty text if it can be

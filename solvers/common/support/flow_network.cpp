@@ -16,7 +16,7 @@ using Edge = boost::graph_traits<CsrGraph>::edge_descriptor;
 }  // namespace
 
 struct FlowNetwork::Sorted {
-  bool current = false;  ///< whether everything up to `opposite` belongs to the arcs
+  bool current = false;  ///< whether all members up to `opposite` describe the current arcs
   CsrGraph graph;
   std::vector<std::size_t> begin, next, place;
   /// Arc::from and Arc::to of each arc, sorted. The arrays of capacities and opposite arcs have the same order.

@@ -6,8 +6,9 @@
 
 namespace cairn::solvers {
 
-/// Returns whether a search may move x to the host and back: x has bytes and need not stay (Output::stays), its node is
-/// not pinned, no output takes over its storage, and x is read or kept. O(readers of x and their outputs).
+/// Returns whether a search may move the value x to the host and back. This is so if x takes memory, is not marked as
+/// staying on the device (Output::stays), is read or kept, and its node is not pinned. No output may be computed in
+/// place in the storage of x. O(readers of x and their outputs).
 inline bool transferable(const core::Graph& graph, core::ValueId x) {
   if (graph.value_size(x) == 0 || graph.value_stays(x) || graph.pinned(graph.producer(x))) return false;
   if (graph.readers(x).empty() && !graph.value_kept(x)) return false;

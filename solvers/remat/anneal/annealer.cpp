@@ -1,5 +1,5 @@
-// Simulated annealing over schedules (annealer.h). An occurrence is one step of the schedule, and its place is its
-// position.
+// Implements simulated annealing over schedules (annealer.h). An occurrence is one step of the schedule, and its place
+// is its position.
 
 #include "cairn/solvers/remat/anneal/annealer.h"
 
@@ -73,7 +73,7 @@ double Annealer::excess() const {
   return placement_->overlap() + static_cast<double>(placement_->conflicts()) * static_cast<double>(step_charge());
 }
 
-// --- Edits that can be undone.
+// --- The next functions edit the schedule. Their edits can be undone.
 
 Annealer::Occurrence Annealer::insert(NodeId v, Occurrence before, Occurrence like) {
   const Occurrence o = schedule_.insert(v, before);
@@ -117,7 +117,7 @@ bool Annealer::may_run_again(NodeId v) const {
 }
 
 /// Returns whether occurrence o may be dropped or moved. If the scope fixes the order of first runs, only
-/// recomputations may be.
+/// recomputations may be dropped or moved.
 bool Annealer::may_go(Occurrence o) const {
   return scope_.order == OrderRule::free || schedule_.previous_of_node(o) != EditableSchedule::kNone;
 }
@@ -152,7 +152,7 @@ Annealer::Occurrence Annealer::step_from(Place place) const {
   return schedule_.at(place);
 }
 
-// --- Moves.
+// --- The next functions make the moves of annealing.
 
 void Annealer::evict() {
   constexpr int kTries = 12;
@@ -342,7 +342,8 @@ void Annealer::adapt_price() {
 }
 
 /// Moves all values so that no two of them are in conflict (Placement::straighten). Returns whether this was possible.
-/// Makes an attempt only if it promises a better schedule and the last attempt is long enough ago.
+/// Makes an attempt only if the schedule is cheaper than the best one, has few conflicts, and the last attempt is long
+/// enough ago.
 bool Annealer::straighten() {
   constexpr std::int64_t kFew = 30;  // largest number of conflicts at which an attempt is made
   constexpr std::int64_t kRare = 5;  // least work between two attempts, in units of the work of one attempt

@@ -14,13 +14,13 @@
 
 namespace cairn::solvers {
 
-/// Draws one random seed for each of `count` islands. An island is an annealer that runs in parallel to others. If
+/// Draws one random seed for each of `count` islands. An island is one of several annealers that run in parallel. If
 /// `count` is 0, draws one seed for each thread. If `limit` counts work units instead of time, draws two instead, so
 /// that the result does not depend on the number of threads.
 std::vector<std::uint64_t> island_seeds(int count, const core::Limit& limit, std::uint64_t seed);
 
-/// Simulated annealing over schedules, which changes order and recomputation together. A move makes one or more of
-/// these changes:
+/// Searches for cheap schedules by simulated annealing, which changes order and recomputation together. A move makes
+/// one or more of these changes:
 /// - An eviction removes a value from memory during steps that do not read it. It adds a recomputation of the value,
 ///   and often of inputs that are no longer in memory.
 /// - A retention removes a recomputation, so that the value stays in memory instead.
@@ -41,10 +41,10 @@ class Annealer {
   /// Sets the schedule from which the next run starts. It must be valid and allowed by the scope, but may exceed the
   /// budget (bytes). Forgets the best schedule found before.
   void start(const std::vector<core::NodeId>& steps, std::int64_t budget);
-  /// Sets a valid schedule with addresses from which the next run starts. `offsets` are the addresses, in the order
-  /// that Placement::assign() describes. From now on, moves change addresses too, and a schedule is within the budget
-  /// if no two of its values are in conflict (see Placement). A run without a placement must be made before, because it
-  /// finds the price of a byte above the budget. The placement must outlive the run.
+  /// Sets a valid schedule and the addresses of its values. The next run starts from them. `offsets` are the addresses
+  /// in bytes, in the order that Placement::assign() describes. From now on, moves change addresses too, and a schedule
+  /// is within the budget if no two of its values are in conflict (see Placement). A run without a placement must be
+  /// made before, because it finds the price of a byte above the budget. The placement must outlive the run.
   void start(const std::vector<core::NodeId>& steps, Placement& placement, std::span<const std::int64_t> offsets);
   /// Begins a run of `length` moves or, with a placement, of `length` units of the work that advance() charges. The
   /// temperature falls geometrically from `hot` to `cold`, both in units of the mean cost of a node. With a placement,
@@ -72,8 +72,8 @@ class Annealer {
  private:
   static constexpr std::int64_t kAdapt = 500;  ///< number of moves between two adaptations of the price
   static constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
-  /// An edit of the current move. If `before` is kNone, the occurrence was inserted. Otherwise, an occurrence of `node`
-  /// was removed from the position right before the occurrence `before`.
+  /// Records an edit of the current move. If `before` is kNone, the occurrence was inserted. Otherwise, an occurrence
+  /// of `node` was removed from the position right before the occurrence `before`.
   struct Edit {
     Occurrence occurrence, before;
     core::NodeId node;

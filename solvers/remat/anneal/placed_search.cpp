@@ -1,4 +1,4 @@
-// A search for a schedule and the addresses of its values (placed_search.h).
+// Searches for a schedule together with the addresses of its values (placed_search.h).
 
 #include "cairn/solvers/remat/anneal/placed_search.h"
 
@@ -18,7 +18,8 @@
 namespace cairn::solvers {
 namespace {
 
-/// The cheapest schedule that fits and that any island (parallel search) has found. Thread-safe.
+/// Holds the cheapest schedule that fits and that any island, i.e. any of the parallel searches, has found.
+/// Thread-safe.
 class BestPlaced {
  public:
   explicit BestPlaced(const PlacedSearchOptions& options) : options_(options) {}
@@ -40,8 +41,8 @@ class BestPlaced {
   std::optional<PlacedSchedule> best_;
 };
 
-/// A parallel search. Its first run of annealing begins with one of the given starts. Later runs begin with the best
-/// schedule that fits or, if there is none, with the last schedule of the run before.
+/// Runs one of several parallel searches. The island's first run of annealing begins with one of the given starts.
+/// Later runs begin with the best schedule that fits or, if there is none, with the last schedule of the run before.
 class PlacedIsland {
  public:
   PlacedIsland(const core::Graph& graph, const PlacedSearchOptions& options, const core::Limit& limit,
@@ -114,10 +115,10 @@ class PlacedIsland {
     if (one && (!best_ || one->cost < best_->cost)) best_ = std::move(one);
   }
 
-  /// Chooses the work of the next run. The first run is short, because it measures the work per second. Until a
-  /// schedule fits, each run is twice as long as the one before. Afterwards, a run gets the fraction kMost of the
-  /// remaining time, or all of the remaining work. It gets only the fraction kLonger of this if enough is left for
-  /// another run.
+  /// Chooses how much work the next run gets. The first run is short, because it measures the work per second. Until a
+  /// schedule that fits is known, each run is twice as long as the one before. Afterwards, a run could use the fraction
+  /// kMost of the remaining time, or all of the remaining work. If this is enough for two runs, the run gets only the
+  /// fraction kLonger of it, so that another run can follow.
   std::int64_t next_work() const {
     constexpr double kFirst = 2000, kMuch = 40'000, kWithoutLimit = 200'000;  // units of work for each node
     constexpr double kLonger = 0.6, kMost = 0.95;

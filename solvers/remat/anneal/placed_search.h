@@ -12,7 +12,7 @@
 
 namespace cairn::solvers {
 
-/// A schedule with the addresses of its values.
+/// Holds a schedule with the addresses of its values.
 struct PlacedSchedule {
   core::Schedule schedule;
   /// Addresses in bytes, in the order of core::Plan::buffers. For each step, there are the addresses of its outputs of
@@ -40,8 +40,8 @@ struct PlacedSolution {
   bool timed_out = false;              ///< whether the limit or its stop flag ended the search
 };
 
-/// Returns whether search_placed() accepts the graph, which it does if no node's output takes over the storage of an
-/// input.
+/// Returns whether search_placed() accepts the graph. It accepts each graph in which no node's output takes over the
+/// storage of an input.
 bool can_search_placed(const core::Graph& graph);
 
 /// Finds the cheapest schedule with addresses within a budget. Changes order, recomputation and addresses together by

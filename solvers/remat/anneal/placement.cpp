@@ -1,5 +1,5 @@
-// Addresses of the values of a schedule that is edited (placement.h). An occurrence is one step of the schedule. Keys
-// stand for times: they ascend along the schedule, with unused numbers between them.
+// Stores the addresses of the values of a schedule while the schedule is edited (placement.h). An occurrence is one
+// step of the schedule. Keys stand for times: they ascend along the schedule, with unused numbers between them.
 
 #include "cairn/solvers/remat/anneal/placement.h"
 
@@ -50,7 +50,7 @@ Placement::Place Placement::life(const EditableSchedule& schedule, Occurrence o,
   return {keys_[o], keys_[output ? schedule.at(schedule.last_use(o, k)) : o] + 1, 0, 0};
 }
 
-// --- Addresses.
+// --- The next functions store rectangles and find addresses.
 
 Placement::Place Placement::at(Rect r) const {
   const Slot slot = slots_[r];
@@ -206,7 +206,7 @@ std::int64_t Placement::room_for(Rect r, const Place& p) {
   return found;
 }
 
-// --- Keys.
+// --- The next functions assign keys.
 
 void Placement::lay_out_keys(const EditableSchedule& schedule) {
   const Key spacing = kLastKey / (schedule.length() + 2);
@@ -247,7 +247,7 @@ void Placement::give_keys(const EditableSchedule& schedule) {
   }
 }
 
-// --- Moves.
+// --- The next functions record, try and undo moves.
 
 void Placement::assign(const EditableSchedule& schedule, std::span<const std::int64_t> offsets) {
   constexpr std::size_t kItems = 8;  // average number of items of a shelf
@@ -326,7 +326,8 @@ void Placement::settle(const EditableSchedule& schedule) {
       change(to, p);
     }
   }
-  // Existing rectangles get their new times first, because the choice of addresses for new rectangles depends on them.
+  // Rectangles that exist already get their new times first, because the addresses for new rectangles are chosen by
+  // these times.
   for (const bool fresh : {false, true}) {
     for (const Occurrence o : touched_list_) {
       for (std::int32_t k = 0; k < rect_count(schedule.node(o)); ++k) {

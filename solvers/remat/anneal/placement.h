@@ -11,10 +11,10 @@
 
 namespace cairn::solvers {
 
-/// Addresses of all values of an EditableSchedule in an arena of fixed size, kept up to date while the schedule is
-/// edited. Two values are in conflict if they are in memory at the same time and share bytes of the arena. Without
-/// conflicts, the addresses are a plan. The values are stored by address, so an edit visits only values at nearby
-/// addresses.
+/// Stores the addresses of all values of an EditableSchedule in an arena of fixed size, and updates them while the
+/// schedule is edited. Two values are in conflict if they are in memory at the same time and share bytes of the arena.
+/// Without conflicts, the addresses are a plan. The values are stored by address, so an edit visits only values at
+/// nearby addresses.
 ///
 /// A move is a sequence of calls:
 /// - The caller edits the schedule, and records each edit by inserted(), dropping() or relocate().
@@ -49,7 +49,7 @@ class Placement {
   /// Records that occurrence o is about to be dropped. Must be called before the schedule drops o.
   void dropping(const core::EditableSchedule& schedule, Occurrence o);
   /// Gives a value another address: in a gap between other values, or right above or below a random value that is in
-  /// memory at the same time. Takes O(v) time for v values.
+  /// memory at the same time as this value. Takes O(v) time for v values.
   void relocate(Rect r);
   /// Updates lifetimes and conflicts after the recorded edits.
   void settle(const core::EditableSchedule& schedule);
@@ -78,7 +78,7 @@ class Placement {
   /// Returns the work so far. One unit is about 16 visited values.
   std::int64_t work() const { return work_; }
   /// Returns whether settle() failed because an inserted occurrence needed a key and there was no unused key between
-  /// those of its neighbours (see Key). If so, the caller must undo the move.
+  /// the keys of its neighbours (see Key). If so, the caller must undo the move.
   bool crowded() const { return crowded_; }
 
   /// Picks a random value that is in a conflict. Returns kNoRect if a few attempts found none.
@@ -94,7 +94,7 @@ class Placement {
   /// so that an occurrence can be inserted without changing the keys of others.
   using Key = std::int32_t;
   static constexpr Key kNoKey = -1, kLastKey = Key{1} << 30;
-  /// A rectangle: the keys in [first, last) and the bytes in [bottom, top). Empty if first == last.
+  /// Describes a rectangle: the keys in [first, last) and the bytes in [bottom, top). It is empty if first == last.
   struct Place {
     Key first = 0, last = 0;
     std::int64_t bottom = 0, top = 0;
@@ -159,11 +159,11 @@ class Placement {
   std::int64_t unit_ = 0;  ///< greatest common divisor of all sizes, in bytes
   /// Bytes of the address range of a shelf; a multiple of unit_.
   std::int64_t shelf_bytes_ = 1;
-  // Indexed by rectangle.
+  // The next three vectors are indexed by rectangle.
   std::vector<Occurrence> owner_;
   std::vector<Slot> slots_;
   std::vector<std::uint8_t> pooled_;
-  // Indexed by occurrence.
+  // The next three vectors are indexed by occurrence.
   /// key of each occurrence; kNoKey: the occurrence was inserted by the current move and has no key yet
   std::vector<Key> keys_;
   std::vector<Rect> first_rect_;

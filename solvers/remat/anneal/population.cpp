@@ -1,5 +1,5 @@
-// An evolutionary search (population.h). Random edits of the surviving schedules, the parents, make new schedules, the
-// candidates.
+// Implements an evolutionary search (population.h). The schedules that survive a generation are called parents. Random
+// edits of the parents make new schedules, which are called candidates.
 
 #include "cairn/solvers/remat/anneal/population.h"
 
@@ -41,7 +41,8 @@ auto rank_of(std::int64_t budget, std::int64_t peak, std::int64_t cost) {
   return std::tuple(std::max<std::int64_t>(0, peak - budget), cost, peak);
 }
 
-/// A schedule that survived a generation, with the steps from which each step reads, and with places for random edits.
+/// Stores a schedule that survived a generation. For each step, also stores the steps from which this step reads. Also
+/// lists the steps at which random edits are possible.
 struct Parent {
   Individual own;
   Step peak_step = 0;
@@ -107,8 +108,8 @@ class Editor {
   Editor(const core::Graph& graph, std::int64_t budget, const Scope& scope, const std::vector<std::int32_t>& rank)
       : graph_(graph), budget_(budget), scope_(scope), rank_(rank) {}
 
-  /// Returns a copy of the parent's schedule with a few random edits. It can be invalid, because two edits that are
-  /// valid alone can be invalid together.
+  /// Returns a copy of the parent's schedule with a few random edits. The copy can be an invalid schedule, because two
+  /// edits that are valid alone can be invalid together.
   std::vector<NodeId> edited(const Parent& parent, Random& random) {
     inserted_.clear();
     dropped_.assign(static_cast<std::size_t>(parent.length()), 0);
@@ -129,9 +130,10 @@ class Editor {
     return applied(parent);
   }
 
-  /// Crosses two schedules: takes the steps of `first` up to a random position, followed by steps of `second`. From
-  /// `second`, takes the first runs of nodes that have not run yet. Takes a recomputation if its node's first run was
-  /// taken from `second`, or if by then all nodes from `first` have run in `second` too.
+  /// Crosses two schedules: takes the steps of `first` up to a random position, followed by some steps of `second`.
+  /// From `second`, takes the first runs of nodes that have not run yet. Takes a recomputation from `second` in two
+  /// cases. Either the first run of its node was also taken from `second`, or `second` has by then run all nodes that
+  /// the steps from `first` have run.
   std::vector<NodeId> crossed(const Parent& first, const Parent& second, Random& random) {
     const auto cut = static_cast<Step>(draw_below(random, first.length() + 1));
     const auto& begin = first.own.schedule.steps;

@@ -33,7 +33,7 @@ struct Individual {
 /// Improves valid schedules by an evolutionary search. The population is divided into islands, one for each start. A
 /// generation works as follows: random edits of each island's survivors make candidates, the simulator evaluates all
 /// candidates at once, and the best schedules of each island survive. A schedule is better if its peak exceeds `budget`
-/// (bytes) by less or, if both exceed it by the same amount, if it costs less. There are these edits:
+/// (bytes) by less or, if both schedules exceed the budget by the same amount, if it costs less. These are the edits:
 /// - Remove a value from memory around the step of highest memory, and compute the value again before its next use,
 ///   together with some of the inputs that are no longer in memory.
 /// - Drop a recomputation, together with all steps that ran only for it.
@@ -41,11 +41,11 @@ struct Individual {
 /// - Shift a step to another position.
 /// - Join the beginning of one schedule and the rest of another schedule of the same island.
 ///
-/// Returns the best schedule of each island, best first. All are valid and allowed by the scope in the options. For a
-/// given seed the answer is the same on every backend and for any number of threads, unless the watch ends the search
-/// early. If a device fails, the host's simulator is used instead. Charges the watch one unit for each step of a
-/// candidate. Takes O(c * T) time for each generation of c candidates with T steps each, not counting the evaluation.
-/// Throws std::logic_error if a start is invalid or outside the scope.
+/// Returns the best schedule of each island, best first. All returned schedules are valid and allowed by the scope in
+/// the options. For a given seed the answer is the same on every backend and for any number of threads, unless the
+/// watch ends the search early. If a device fails, the host's simulator is used instead. Charges the watch one unit for
+/// each step of a candidate. Takes O(c * T) time for each generation of c candidates with T steps each, not counting
+/// the evaluation. Throws std::logic_error if a start is invalid or outside the scope.
 std::vector<Individual> evolve(const core::Graph& graph, std::span<const core::Schedule> starts, std::int64_t budget,
                                const PopulationOptions& options, sim::Simulator& simulator, core::Stopwatch& watch);
 

@@ -1,5 +1,5 @@
-// The main search of auto (search.h). Its islands, which are parallel searches, run in rounds of a fraction of a
-// second.
+// Implements the main search of `auto` (search.h). The search consists of islands, which are parallel searches. The
+// islands run in rounds of a fraction of a second, and exchange their best schedules after each round.
 
 #include "cairn/solvers/remat/anneal/search.h"
 
@@ -27,16 +27,16 @@ namespace {
 
 using core::NodeId;
 
-/// The goal of all islands: a schedule within `budget` (bytes) that is as cheap as possible. An island stops when its
-/// best schedule costs at most `enough`.
+/// Describes the goal of all islands: a schedule within `budget` (bytes) that is as cheap as possible. An island stops
+/// when its best schedule costs at most `enough`.
 struct Goal {
   std::int64_t budget = 0;
   std::int64_t enough = -1;
 };
 
-/// A search that makes runs of annealing. After each run, it polishes: exact searches (WindowSearch) improve windows,
-/// which are ranges of consecutive steps, of the schedule that the run found. If no schedule within the budget is known
-/// yet, the polishing is to bring the run's last schedule within the budget. This is called mending.
+/// Makes runs of annealing. After each run, the island polishes: exact searches (WindowSearch) improve windows, which
+/// are ranges of consecutive steps, of the schedule that the run found. If no schedule within the budget is known yet,
+/// polishing has another goal: to bring the run's last schedule within the budget. Such polishing is called mending.
 class Island {
  public:
   Island(const core::Graph& graph, const SolveOptions& options, const Scope& scope, std::uint64_t seed,
@@ -287,7 +287,8 @@ class Search {
     }
   }
 
-  /// Sends the incumbent to the peers if it is better than it was with this cost and peak. Offers it what they sent.
+  /// Sends the incumbent to the peers if it has improved. The parameters describe the incumbent before the improvement.
+  /// Afterwards, offers to the incumbent the schedules that peers have sent.
   void exchange(bool was_within_budget, std::int64_t cost, std::int64_t peak) {
     if (options_.peers == nullptr) return;
     if (incumbent_.within_budget() != was_within_budget || incumbent_.cost() < cost || incumbent_.peak() < peak)
@@ -342,7 +343,7 @@ class Search {
   }
 
   bool stagnated() const {
-    // Every island first finishes a run whose goal is the user's budget.
+    // Once the goal is the user's budget, the search goes on until every island has finished a run with this goal.
     if (lowering_ && goal_.budget == options_.budget && !runs_ended()) return false;
     // Without a limit, the search ends when it has made more moves since the last improvement than before it, plus
     // kLeastMoves for each node.
@@ -361,7 +362,7 @@ class Search {
   Incumbent& incumbent_;
   core::Stopwatch& watch_;
   const core::Limit limit_;
-  const std::uint64_t key_;  ///< of the graph, for the peers
+  const std::uint64_t key_;  ///< key of the graph by which peers exchange schedules (Peers)
   std::vector<std::unique_ptr<Island>> islands_;
   Goal goal_;
   bool lowering_ = false;  ///< whether the goal is a lower peak rather than a lower cost

@@ -14,16 +14,17 @@ Solution no_remat(const core::Graph& graph, const SolveOptions& options);
 /// size of the value, less the sizes of the inputs that must stay in memory only for this recomputation. If no value
 /// frees memory, goes on to the next step.
 ///
-/// The recomputations can make other steps exceed the limit. So the heuristic is repeated with limits below the budget,
-/// and the best schedule is returned. Takes O(l * d * v) time for l limits, d dropped values per limit, and v values in
-/// memory.
+/// The inserted recomputations can make steps exceed the limit that were within it before. So the walk through the
+/// input order is repeated with limits below the budget, and the best schedule is returned. Takes O(l * d * v) time for
+/// l limits, d dropped values per limit, and v values in memory.
 Solution greedy_remat(const core::Graph& graph, const SolveOptions& options);
 
-/// Recomputes from checkpoints as Chen et al. (2016) do, on the input order, extended to DAGs. The forward part is a
-/// prefix of the input order. It ends before the first node that is marked backward. If no node is marked, it ends with
-/// the step of highest memory of the baseline. The forward part is divided into segments of about equal size. At the
-/// end of its segment, a value is dropped if no other segment reads it. When a step after the forward part first reads
-/// a dropped value of a segment, the nodes of the segment run again if their dropped values are still needed.
+/// Recomputes values from checkpoints. This is the method of Chen et al. (2016), applied to the input order of any DAG.
+/// The forward part is a prefix of the input order. The prefix ends before the first node that is marked backward. If
+/// no node is marked, the prefix ends with the step at which the baseline, i.e. the input order itself, needs most
+/// memory. The forward part is divided into segments of about equal size. At the end of its segment, a value is dropped
+/// if no other segment reads it. Some step after the forward part is the first to read a dropped value of a segment.
+/// Right before this step, the nodes of the segment whose dropped values are still needed run again.
 ///
 /// Let s be the number of steps of the forward part. First tries sqrt(s) segments. Afterwards tries all numbers of
 /// segments up to 4 sqrt(s), and then a geometric sequence of larger numbers. Takes O(n * (n + m)) time at worst, for n

@@ -57,7 +57,7 @@ core::Schedule checkpointed(const core::Graph& graph, const std::vector<std::int
                              [&](NodeId w) { return segment_of[w] == kTail || segment_of[w] == segment[i]; });
   }
   // A node runs again if its dropped value is read after the forward part, or is needed to compute such a value again.
-  // These nodes are listed by segment, in reverse order.
+  // `again` lists these nodes for each segment, in reverse order.
   std::vector<std::uint8_t> wanted(graph.node_count(), 0);
   std::vector<std::vector<NodeId>> again(count);
   for (std::int32_t i = length; i-- > 0;) {

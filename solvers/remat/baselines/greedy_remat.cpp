@@ -15,7 +15,7 @@ using core::NodeId;
 using Occurrence = EditableSchedule::Occurrence;
 constexpr Occurrence kNone = EditableSchedule::kNone;
 
-/// A walk through the input order under a memory limit (see greedy_remat()). An occurrence is one step of the schedule.
+/// Walks through the input order under a memory limit (see greedy_remat()). An occurrence is one step of the schedule.
 class GreedyWalk {
  public:
   GreedyWalk(const core::Graph& graph, core::Stopwatch& watch) : graph_(graph), watch_(watch), schedule_(graph) {}
@@ -92,7 +92,7 @@ class GreedyWalk {
     for (const core::ValueId x : graph_.inputs(schedule_.node(o))) {
       const auto [u, output] = graph_.output_ref(x);
       const Occurrence input = schedule_.latest_before(u, schedule_.place(reader));
-      // The recomputation would keep this input in memory, which would otherwise be freed before step i.
+      // The recomputation would keep this input in memory. Without it, the input would be freed before step i.
       if (states_[input].executed && schedule_.last_use(input, output) < now) bytes -= graph_.value_size(x);
     }
     return bytes;

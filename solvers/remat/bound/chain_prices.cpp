@@ -1,5 +1,6 @@
-// Prices for memory that bound the cost of schedules (chain_prices.h). The first run of the chain's node c_t ends stage
-// t of a schedule. A price is collected, which means added to the bound, where its value is surely needed.
+// Computes prices for memory, from which a lower bound on the cost of schedules follows (chain_prices.h). The first run
+// of the chain's node c_t ends stage t of a schedule. The price of a value is collected, i.e. added to the bound, where
+// the value is surely needed.
 
 #include "cairn/solvers/remat/bound/chain_prices.h"
 
@@ -9,8 +10,8 @@
 
 namespace cairn::solvers {
 
-/// Rules by which forward() computes the bound with prices in floating-point numbers. Also records how each price was
-/// found, because the subgradient is computed from these records.
+/// Gives the rules by which forward() computes the bound with prices in floating-point numbers. Also records how each
+/// price was found, because the subgradient is computed from these records.
 struct ChainPrices::Guide {
   const ChainPrices& prices;
   std::vector<Origin>& sources;
@@ -41,7 +42,7 @@ struct ChainPrices::Guide {
   void stage_done(std::int32_t, double) {}
 };
 
-/// Rules by which forward() computes the bound with prices in integers. Also stores the results of fix().
+/// Gives the rules by which forward() computes the bound with prices in integers. Also stores the results of fix().
 struct ChainPrices::Exact {
   ChainPrices& prices;
   bool in_advance = false;
@@ -54,7 +55,7 @@ struct ChainPrices::Exact {
   }
   /// Returns an amount that is subtracted from the bound in stage t, where x is available at no price, and added again
   /// at the next use of x. The sum stays the same, but rest() and worth() then show at once what it costs to drop x.
-  /// The amount is the cost of making x less that of holding x until the next use.
+  /// The amount is the cost of making x minus the price of holding x until the next use.
   std::int64_t advance(std::int32_t t, core::ValueId x) const {
     const core::NodeId v = prices.graph_.producer(x);
     if (!in_advance || prices.stages_.node(v).once || prices.graph_.value_size(x) == 0) return 0;
@@ -152,9 +153,10 @@ Number ChainPrices::forward(Rules& rules) {
         left[x] = price;
         share[x] = Number{0};
         bool shared = false;
-        // Instead of being held until its next certain use, x can be made there. So the value's price counts only up to
-        // the cost of making x less that of holding x until then. The rest of the price is charged to the nodes that
-        // can run again in this stage and read x. If x has no certain use later, they are charged the whole price.
+        // Until its next certain use, x need not be held, because x can also be computed again there. So x keeps only a
+        // part of its price, namely at most the cost of making x minus the price of holding x until that use. The rest
+        // of the price is charged to the nodes that can run again in this stage and read x. If x has no certain use
+        // later, these nodes are charged the whole price.
         if (const std::int32_t readers = price > 0 ? uses_.readers_again(t, x) : 0; readers > 0 && !uses_.used(t, x)) {
           const bool later = uses_.next_use(t, x) >= 0;
           const Number kept = !later ? Number{0} : node.once ? price : std::min(price, rules.until_next_use(t, x));

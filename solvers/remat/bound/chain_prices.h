@@ -11,23 +11,23 @@
 
 namespace cairn::solvers {
 
-/// A solution of the dual of ChainProgram's linear relaxation. The nodes of the chain are c_0, c_1, ... (see
-/// ChainStages). In this file, the run of c_t always means its first run. The solution is defined by one price for each
-/// t: the price of holding one byte during the run of c_t. Any prices >= 0 give a lower bound, which one pass over the
-/// stages computes. docs/remat/bound.md has the proof.
+/// Computes a lower bound on the cost of schedules from prices. The prices are a solution of the dual of ChainProgram's
+/// linear relaxation. The nodes of the chain are c_0, c_1, ... (see ChainStages). In this file, the run of c_t always
+/// means its first run. There is one price for each t: the price of holding one byte during the run of c_t. Any prices
+/// >= 0 give a lower bound, which one pass over the stages computes. docs/remat/bound.md has the proof.
 ///
-/// The pass computes a price for having value x available in stage t. This price is the smaller of two costs: that of
-/// having x in the stage before and holding x during the run of c_(t-1), and that of making x again from its inputs. In
-/// a stage where every solution of the relaxation needs x, the price is collected. This means that it is added to the
-/// bound, and x is available at no price from there on.
+/// The pass computes a price for having value x available in stage t. This price is the smaller of two costs. The first
+/// is the price of x in the stage before plus the price of holding x during the run of c_(t-1). The second is the cost
+/// of computing x again from the inputs of its producer. In a stage where every solution of the relaxation needs x, the
+/// price is collected: it is added to the bound, and x is available at no price from there on.
 class ChainPrices {
  public:
   explicit ChainPrices(const ChainStages& stages);
 
   /// Improves the prices by at most `rounds` subgradient steps. Ends early when the bound reaches `target` or the watch
-  /// expires. Bounds are on the cost above that of running each node once, in units of ChainStages::cost_unit().
-  /// Returns the best bound as a double, which is only an estimate. A step takes time proportional to
-  /// ChainStages::size() plus the number of inputs of the nodes that can run in the stages.
+  /// expires. Bounds are on the extra cost, i.e. the cost above the cost of running each node once, in units of
+  /// ChainStages::cost_unit(). Returns the best bound as a double, which is only an estimate. A step takes time
+  /// proportional to ChainStages::size() plus the number of inputs of the nodes that can run in the stages.
   double ascend(double target, int rounds, core::Stopwatch& watch);
 
   /// Computes the bound for the best prices once more, in integers. This bound is exact, so it is proved.
@@ -35,7 +35,7 @@ class ChainPrices {
 
   // The following functions return results of fix(), which are exact. Their unit is ChainStages::cost_unit() / one().
   std::int64_t one() const { return std::int64_t{1} << shift_; }
-  /// Returns the lower bound on the extra cost. The extra cost is the cost above that of running each node once.
+  /// Returns the lower bound on the extra cost. The extra cost is the cost above the cost of running each node once.
   std::int64_t bound() const { return rest_.front(); }
   /// Returns a number r from which a lower bound follows: all nodes that run again after the run of c_t cost at least r
   /// minus the sum of worth(t, x) over all values x that are held during the run of c_t.
@@ -69,10 +69,10 @@ class ChainPrices {
                                              : hold_excess_[worth_begin_[x] + static_cast<std::size_t>(t - value.from)];
   }
 
-  /// What the price of a value in a stage pays for: nothing, holding the value, or making it again.
+  /// Says what the price of a value in a stage pays for: nothing, holding the value, or making it again.
   enum class Source : std::uint8_t { free, held, made };
-  /// How the price of a value in a stage came about. `shared` says whether the repeated runs of the value's readers pay
-  /// a part of it.
+  /// Says how the price of a value in a stage came about. `shared` says whether a part of the price is charged to the
+  /// repeated runs of the value's readers.
   struct Origin {
     Source source;
     bool shared;

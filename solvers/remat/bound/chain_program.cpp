@@ -1,5 +1,5 @@
-// A linear program that bounds the cost of schedules (chain_program.h). The first run of the chain's node c_t ends
-// stage t of a schedule.
+// Builds a linear program that bounds the cost of schedules (chain_program.h). The first run of the chain's node c_t
+// ends stage t of a schedule.
 
 #include "cairn/solvers/remat/bound/chain_program.h"
 

@@ -30,13 +30,13 @@ std::vector<core::NodeId> thin_chain(const core::Graph& graph, std::vector<core:
 /// Returns the chain of cost_bound() for an order rule: a longest path under OrderRule::free, else the input order.
 std::vector<core::NodeId> chain_for(const core::Graph& graph, OrderRule order);
 
-/// Facts about all schedules within a budget that cost less than a known cost. A chain c_0, ..., c_(K-1) is a list of
-/// nodes whose first runs must come in this order. These first runs divide a schedule into stages 0 to K. Stage t
-/// begins after the first run of c_(t-1) and ends with the first run of c_t. Stage K is the rest of the schedule.
-/// docs/remat/bound.md has the proofs.
+/// Collects facts that hold for all schedules within a budget that cost less than a known cost. A chain c_0, ...,
+/// c_(K-1) is a list of nodes whose first runs must come in this order. These first runs divide a schedule into stages
+/// 0 to K. Stage t begins after the first run of c_(t-1) and ends with the first run of c_t. Stage K is the rest of the
+/// schedule. docs/remat/bound.md has the proofs.
 class ChainStages {
  public:
-  /// The stages in which a node can run.
+  /// Says in which stages a node can run.
   struct Node {
     /// The first run of the node is in one of the stages `first` to `due`.
     std::int32_t first = 0;
@@ -92,15 +92,15 @@ class ChainStages {
   std::vector<Value> values_;
 };
 
-/// Builds the stages of a chain with as many of its nodes as leave ChainStages::size() at most `allowed`. Returns
-/// nothing if the watch expires. Takes O(n + m) time for each chain that it tries.
+/// Builds ChainStages for a chain. If ChainStages::size() exceeds `allowed`, leaves out nodes of the chain until the
+/// size is at most `allowed`. Returns nothing if the watch expires. Takes O(n + m) time for each chain that it tries.
 std::optional<ChainStages> stages_of_size(const core::Graph& graph, std::vector<core::NodeId> chain,
                                           std::int64_t budget, std::int64_t known_cost, std::int64_t allowed,
                                           core::Stopwatch& watch);
 
-/// A linear program. Each schedule that ChainStages describes is one of its solutions, so the optimum is at most the
-/// cost of each of these schedules. The variable R[t][v] says whether node v runs in stage t. The variable A[t][x] says
-/// whether value x is in memory during the first run of c_t.
+/// Builds a linear program. Each schedule that ChainStages describes is one of its solutions, so the optimum is at most
+/// the cost of each of these schedules. The variable R[t][v] says whether node v runs in stage t. The variable A[t][x]
+/// says whether value x is in memory during the first run of c_t.
 class ChainProgram {
  public:
   /// Builds the program. If `prices` is given, leaves out the variables that are proved to be 0 in all schedules that

@@ -1,5 +1,5 @@
-// A search through the stages of a schedule for the least cost (chain_search.h). The first run of the chain's node c_t
-// ends stage t. The extra cost is the cost above that of running each node once.
+// Searches through the stages of a schedule for the least cost (chain_search.h). The first run of the chain's node c_t
+// ends stage t. The extra cost is the cost above the cost of running each node once.
 
 #include "cairn/solvers/remat/bound/chain_search.h"
 
@@ -22,7 +22,7 @@ bool contains(std::span<const Word> set, std::int32_t i) {
 void put_in(std::span<Word> set, core::ValueId i) { set[static_cast<std::size_t>(i) / 64] |= Word{1} << (i % 64); }
 void take_out(std::span<Word> set, core::ValueId i) { set[static_cast<std::size_t>(i) / 64] &= ~(Word{1} << (i % 64)); }
 
-/// A layer: the states that the search reached at the end of one stage. A state is described by a set of bits in
+/// Stores a layer: the states that the search reached at the end of one stage. A state is described by a set of bits in
 /// `sets`: the values that are held, and the nodes that have run, for nodes whose first run is not fixed to a stage.
 struct StageStates {
   struct State {
@@ -224,8 +224,8 @@ class ChainSearch {
       run_node(v);
       choose_runs(i + 1);
       undo(v, held, extra);
-      // A run at no cost, and a first run whose outputs have 0 bytes, have no disadvantage. So the case without them is
-      // skipped.
+      // A run at no cost, and a first run whose outputs have 0 bytes, have no disadvantage. So the case without the run
+      // is skipped.
       if (free || (first && weightless)) return;
     }
     choose_drops();
@@ -283,7 +283,7 @@ class ChainSearch {
     left_out_ = left_out_ || never;
     return never;
   }
-  /// Returns whether v can run again in the next stage at no cost, from kept values. If so, its values need not be
+  /// Returns whether v can run again in the next stage at no cost, from kept values. If so, the values of v need not be
   /// kept.
   bool made_freely(core::NodeId v) const {
     const ChainStages::Node& node = stages_.node(v);
@@ -308,8 +308,8 @@ class ChainSearch {
       const Candidate dropped = candidates_[i];
       if (too_much(cost + dropped.worth)) continue;
       take_out(kept_, dropped.value);
-      // Values that the dropped value would have allowed to make at no cost were not kept. Now they are kept, and are
-      // candidates for dropping.
+      // Some values were not kept, because they could be made at no cost from the dropped value. Now they are kept, and
+      // are candidates for dropping.
       const std::size_t before = candidates_.size();
       std::int64_t more_excess = 0;
       for (const core::NodeId reader : graph_.readers(dropped.value)) {
@@ -331,8 +331,8 @@ class ChainSearch {
   }
 
   /// Adds the state in which kept_ is held after this stage. Does nothing in two cases:
-  /// - A run that is not required could be made in a later stage instead without a disadvantage. That choice is tried
-  ///   too.
+  /// - A run that is not required could be made in a later stage instead without a disadvantage. The search also tries
+  ///   that choice.
   /// - The runs of this stage do not fit into memory.
   void arrive() {
     watch_.charge(static_cast<std::int64_t>(prices_.active(stage_).size()));
@@ -382,8 +382,8 @@ class ChainSearch {
   }
 
   /// Returns whether all nodes whose first run is certainly in this stage can run within the memory. During each of
-  /// these runs, the node's inputs, outputs and scratch count. The values that are held before and after the stage
-  /// count, too, if they cannot be made in between.
+  /// these runs, the node's inputs, outputs and scratch count. Values that are held before and after the stage also
+  /// count if their producers run only once, because they must then be held during the whole stage.
   bool runs_fit() const {
     std::int64_t through = 0;
     const auto stays = [&](core::ValueId x) {
@@ -458,14 +458,14 @@ class ChainSearch {
   std::vector<StageStates> layers_;
   bool left_out_ = false;
 
-  // Current stage.
+  // The next members describe the current stage.
   std::int32_t stage_ = 0;
   std::int64_t capacity_ = 0;  ///< bytes left during the first run of c_t for values that need not be in memory then
   std::vector<Word> forced_;
   std::vector<core::NodeId> due_;
   std::unordered_multimap<std::size_t, std::int32_t> index_;
 
-  // Current expansion of a state.
+  // The next members describe the current expansion of a state.
   std::int32_t before_ = 0;
   /// - arrival_: values held during the first run of c_(t-1).
   /// - held_: values made or held since then.

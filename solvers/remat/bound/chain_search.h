@@ -27,9 +27,10 @@ struct ChainSearchAnswer {
 /// drops no value that could be kept without exceeding the budget.
 ///
 /// The prices bound the cost of the remaining stages from below. A state is left out if its cost plus this bound
-/// exceeds `most_extra`, or if another state of the stage, in which the same nodes have run, holds all of its values
-/// and costs no more. The result can be higher than the optimum of ChainProgram, because the search counts more memory:
-/// a value that stays in memory between two first runs of the chain also counts during the runs between them.
+/// exceeds `most_extra`, or if another state of the same stage dominates it: in the other state, the same nodes have
+/// run, all values of the first state are held, and the cost is no higher. The result can be higher than the optimum of
+/// ChainProgram, because the search counts more memory: a value that stays in memory between two first runs of the
+/// chain also counts during the runs between them.
 ChainSearchAnswer search_chain(const ChainStages& stages, const ChainPrices& prices, std::int64_t most_extra,
                                std::int64_t memory_bytes, core::Stopwatch& watch);
 

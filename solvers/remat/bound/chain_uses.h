@@ -10,13 +10,15 @@
 
 namespace cairn::solvers {
 
-/// Lists of what can matter in each stage of ChainStages, for passes over the stages. The stages must outlive it.
+/// Lists which nodes can matter in each stage of ChainStages, and in which stages each value is read. Passes over the
+/// stages use these lists. The ChainStages must outlive this object.
 class ChainUses {
  public:
-  /// O(ChainStages::size() + m log m) for m inputs of nodes.
+  /// Takes O(ChainStages::size() + m log m) time for m inputs of nodes.
   explicit ChainUses(const ChainStages& stages);
 
-  /// Returns the nodes that can run in stage t, and those whose values can be useful there, in topological order.
+  /// Returns the nodes that can run in stage t, and the nodes whose values can be useful in stage t, in topological
+  /// order.
   std::span<const core::NodeId> active(std::int32_t t) const {
     return {active_.data() + active_begin_[t], active_.data() + active_begin_[t + 1]};
   }

@@ -1,4 +1,4 @@
-// A lower bound on the cost of schedules (cost_bound.h).
+// Computes a lower bound on the cost of schedules (cost_bound.h).
 
 #include "cairn/solvers/remat/bound/cost_bound.h"
 
@@ -70,7 +70,7 @@ class CostBounding {
   /// Raises the bound by what is in memory at a few moments (cut/cut_bound.h).
   void raise_by_cuts() {
     const MomentCutOptions at{.budget = options_.budget, .order = options_.order, .link = {}, .host_budget = {}};
-    constexpr double kPart = 0.3;  // of the limit
+    constexpr double kPart = 0.3;  // fraction of the limit
     const CutBound bound = core::within(watch_, kPart, [&](core::Stopwatch& part) {
       return cut_bound(
           graph_, at, known_cost(), [&](std::int64_t value) { raise(value); }, part);
@@ -89,7 +89,7 @@ class CostBounding {
   }
 
   double seconds_of_round(const ChainStages& relaxation) const {
-    // Seconds of a subgradient step for each pair of ChainStages::size(), if nodes have no inputs. The time is
+    // Seconds that a subgradient step takes for each pair of ChainStages::size(), if nodes have no inputs. The time is
     // proportional to 1 plus the mean number of inputs of a node.
     constexpr double kSecondsOfPair = 6e-9;
     const double inputs = static_cast<double>(graph_.edge_count()) / std::max(1, graph_.node_count());
@@ -103,8 +103,8 @@ class CostBounding {
     raise(known);
   }
 
-  /// Finds good prices for memory (chain_prices.h), and raises the bound to the one that they prove. Afterwards, raises
-  /// the bound by a search of the relaxation (chain_search.h), which the prices guide.
+  /// Finds good prices for memory (chain_prices.h), and raises the bound to the lower bound that these prices prove.
+  /// Afterwards, raises the bound by a search of the relaxation (chain_search.h), which the prices guide.
   void raise_by_prices(std::int64_t known, bool with_engine) {
     constexpr core::NodeId kMostSearched = 5000;
     // The prices are computed only if there is time for this many subgradient steps. This is enough for one step, and
@@ -129,7 +129,7 @@ class CostBounding {
       if (prices.ascend(target, kRounds, watch_) < target || known != kUnknownCost || watch_.expired_now()) break;
     }
     prices.fix();
-    // Lower bound on the cost above that of running each node once, in units of cost.
+    // Lower bound on the extra cost, i.e. on the cost above the cost of running each node once, in units of cost.
     std::int64_t least = std::max<std::int64_t>((prices.bound() + prices.one() - 1) / prices.one(), 0);
     raise(base + least * unit);
     if (graph_.node_count() > kMostSearched) return;
@@ -180,7 +180,7 @@ class CostBounding {
       return false;
     }
     if (finished()) return false;
-    // The engine does not check the time often, so its limit is less than the remaining time.
+    // The engine checks the time rarely, so its limit is less than the remaining time.
     EngineOptions engine{.limit = watch_.share(0.93), .threads = 1};
     bool again = false;
     engine.incumbent = [&](const std::vector<double>& values, double) { offer(program.schedule(values)); };
@@ -209,7 +209,7 @@ class CostBounding {
   }
 
   /// Reports a schedule to CostBoundOptions::found. If the schedule exceeds the budget, first brings it within the
-  /// budget by evictions. Does nothing if they do not suffice.
+  /// budget by evictions. Does nothing if evictions do not suffice.
   void offer(const core::Schedule& schedule) {
     if (!options_.found) return;
     core::Schedule needed = core::drop_unread(graph_, core::run_pinned_once(graph_, schedule));

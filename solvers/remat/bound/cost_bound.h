@@ -18,8 +18,8 @@ struct CostBoundOptions {
   OrderRule order = OrderRule::free;
   core::Limit limit;
   /// Cost of a known schedule within the budget; kNoneKnown: none is known. Not owned; can be null. Other threads can
-  /// lower it while cost_bound() runs. The bound needs to hold only for schedules that are cheaper. In these, expensive
-  /// nodes cannot run twice, which can raise the bound.
+  /// lower it while cost_bound() runs. The bound needs to hold only for schedules that are cheaper. In such schedules,
+  /// expensive nodes cannot run twice, which can raise the bound.
   const std::atomic<std::int64_t>* known_cost = nullptr;
   static constexpr std::int64_t kNoneKnown = std::numeric_limits<std::int64_t>::max();
   /// Called on the caller's thread with the new bound, in units of cost, whenever the bound rises.
@@ -43,7 +43,7 @@ struct CostBound {
 /// Computes a lower bound on the cost of every schedule within the budget that follows the order rule, with any number
 /// of recomputations. Uses one thread. Ends at the limit, or when the bound reaches the known cost.
 ///
-/// The first bound is that of cut_bound() (cut/cut_bound.h), which only considers what is in memory at up to three
+/// The first bound is the bound of cut_bound() (cut/cut_bound.h), which only considers what is in memory at up to three
 /// moments. It is near the optimum if few moments need far more memory than all others.
 ///
 /// The second bound is the optimum of a relaxation, a simpler problem whose constraints all these schedules meet. A

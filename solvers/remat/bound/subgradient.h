@@ -8,17 +8,18 @@
 
 namespace cairn::solvers {
 
-/// The points of a search for the maximum of a concave function by subgradient steps.
+/// Holds the points of a search for the maximum of a concave function by subgradient steps.
 struct Ascent {
   std::vector<double> point;  ///< the current point
   std::vector<double> best_point;
   double best = 0;  ///< value of the function at best_point
 };
 
-/// Improves the best point by at most `rounds` steps. `evaluate(gradient)` returns the value of the function at
-/// ascent.point and assigns a subgradient there. Coordinates are >= 0; `project()` moves ascent.point into the
-/// remaining constraints. Ends early when the value reaches `target` or the watch expires. The length of a step is that
-/// of Polyak (1969), as if the maximum were `target`. Charges `work` units a step.
+/// Maximises a concave function by at most `rounds` subgradient steps, and stores the best point in `ascent`.
+/// evaluate(gradient) returns the value of the function at ascent.point, and sets `gradient` to a subgradient at this
+/// point. All coordinates stay >= 0. If there are further constraints, project() moves ascent.point to a point that
+/// meets them. The function returns early when the value reaches `target` or the watch expires. The length of a step
+/// follows Polyak (1969), as if the maximum were `target`. Each step charges the watch `work` units.
 template <class Evaluate, class Project>
 void ascend(Ascent& ascent, double target, int rounds, std::int64_t work, core::Stopwatch& watch,
             const Evaluate& evaluate, const Project& project) {

@@ -4,13 +4,13 @@
 
 namespace cairn::solvers {
 
-/// Largest number of values of a graph that exact_remat() accepts, because it stores a set of values in one 64-bit
-/// word.
+/// Largest number of values of a graph that exact_remat() accepts. The limit exists because a set of values is stored
+/// in one 64-bit word.
 inline constexpr core::ValueId kMostExactRematValues = 64;
 
-/// Finds the cheapest schedule within the budget, with any number of recomputations, or proves that there is none. If
-/// the budget is too small, also finds the least feasible budget. Without a budget, finds the least peak, and the
-/// cheapest schedule with this peak.
+/// Finds the cheapest schedule within the budget, with any number of recomputations, or proves that no schedule is
+/// within the budget. If the budget is too small, also finds the least feasible budget. Without a budget, finds the
+/// least peak, and the cheapest schedule with this peak.
 ///
 /// The algorithm is a best-first search (A*) over the contents of memory. live_set_search.h describes its states,
 /// transitions and lower bound. The bound is consistent, so no state is expanded twice.

@@ -1,6 +1,7 @@
-// The exact search over the values in memory (live_set_search.h). A state says which values are in memory and which
-// nodes have run. An arrival is a state with one way to reach it. A completion leads from a state to a solution. `rest`
-// are the nodes that every completion runs. `extra` are other nodes that a completion within most_cost can run.
+// Implements the exact search over the values in memory (live_set_search.h). A state says which values are in memory
+// and which nodes have run. An arrival is a state with one way to reach it. A completion leads from a state to a
+// solution. The set `rest` contains the nodes that every completion runs. The set `extra` contains the other nodes that
+// a completion within most_cost can run.
 
 #include "cairn/solvers/remat/exact/live_set_search.h"
 
@@ -181,7 +182,7 @@ bool LiveSetSearch<Set>::next_entry(Entry& entry) {
 }
 
 /// Adds nodes to `rest`, the set of nodes that every completion runs. These are the nodes that make the given values,
-/// the nodes that make their missing inputs, and so on. Returns false if one of these nodes may not run.
+/// the nodes that make the missing inputs of these nodes, and so on. Returns false if one of these nodes may not run.
 template <class Set>
 bool LiveSetSearch<Set>::add_to_rest(Arrival& arrival, Set missing_values) const {
   const Set barred = problem_->once & arrival.state.ran;
@@ -230,8 +231,8 @@ Set LiveSetSearch<Set>::affordable(std::int64_t cost) const {
   return end == by_cost_.begin() ? 0 : (end - 1)->second;
 }
 
-/// Stores an arrival, which is a state with one way to reach it. Returns false, and does not store it, if the state was
-/// already reached at no higher cost.
+/// Stores an arrival, which is a state with one way to reach it. If the state was already reached at no higher cost,
+/// stores nothing and returns false.
 template <class Set>
 bool LiveSetSearch<Set>::enter(const Arrival& arrival, std::uint64_t hash) {
   const auto index = static_cast<std::int32_t>(arrivals_.size());
@@ -356,7 +357,7 @@ bool LiveSetSearch<Set>::frees_what_it_takes(const Arrival& arrival, std::int32_
   return taken <= 0;
 }
 
-/// Tries each set of values that can be dropped so that v fits into memory. After each of them, runs v.
+/// Tries each set of values that can be dropped so that v fits into memory. After dropping a set, runs v.
 template <class Set>
 void LiveSetSearch<Set>::run_node(std::int32_t index, std::int32_t v) {
   const Node& node = problem_->nodes[v];
@@ -389,9 +390,9 @@ void LiveSetSearch<Set>::run_node(std::int32_t index, std::int32_t v) {
 }
 
 /// Enumerates the sets of candidates that have at least `excess` bytes in total and no superfluous member. A member is
-/// superfluous if the others are enough. The candidates are taken by descending size, so it suffices that the last
-/// member is not superfluous. Values that are still needed must be made again after they are dropped. The nodes that
-/// make them again may cost at most `slack` in total.
+/// superfluous if the rest of the set still has `excess` bytes. The candidates are taken by descending size, so the
+/// last member is the smallest. If the last member is not superfluous, no member is. Values that are still needed must
+/// be made again after they are dropped. The nodes that make them again may cost at most `slack` in total.
 template <class Set>
 void LiveSetSearch<Set>::drop_from(Set candidates, std::int64_t candidate_bytes, std::int64_t excess, Set dropped,
                                    Set made_again, std::int64_t slack) {

@@ -8,13 +8,13 @@
 
 #include "cairn/core/limit.h"
 
-/// An exact search for the cheapest steps that lead from one set of values in memory to another set. exact_remat() uses
-/// it for a whole graph. WindowSearch uses it for a range of steps of a schedule.
+/// Searches exactly for the cheapest steps that lead from one set of values in memory to another set. exact_remat()
+/// uses this search for a whole graph, WindowSearch for a range of steps of a schedule.
 namespace cairn::solvers {
 
-/// A set of numbers from 0 to 63, one bit for each number.
+/// Represents a set of numbers from 0 to 63, one bit for each number.
 using Set64 = std::uint64_t;
-/// A set of numbers from 0 to 127, one bit for each number.
+/// Represents a set of numbers from 0 to 127, one bit for each number.
 __extension__ using Set128 = unsigned __int128;
 
 template <class Set>
@@ -43,8 +43,8 @@ void for_each_in(Set set, const Visit& visit) {
   for (; set != 0; set &= set - 1) visit(lowest(set));
 }
 
-/// A problem for the search. The steps must lead from one set of values in memory (`start`) to another set (`target`).
-/// Nodes are numbered in a topological order. Values are numbered by descending size.
+/// Describes a problem for the search. The steps must lead from one set of values in memory (`start`) to another set
+/// (`target`). Nodes are numbered in a topological order. Values are numbered by descending size.
 template <class Set>
 struct LiveSetProblem {
   struct Node {
@@ -77,7 +77,8 @@ struct LiveSetLimits {
   std::int64_t budget = 0;  ///< largest number of bytes that may be in memory during a step
   /// Largest cost that a solution may have.
   std::int64_t most_cost = kAnyCost;
-  /// If true, every node has cost 0. So the search ends with the first steps found that stay within the budget.
+  /// If true, every node counts as having cost 0. So the search ends with the first steps found that stay within the
+  /// budget.
   bool free_of_cost = false;
   std::int64_t most_states = std::numeric_limits<std::int64_t>::max();
   std::int64_t memory_bytes = std::int64_t{1} << 30;
@@ -89,11 +90,11 @@ struct LiveSetLimits {
   std::uint64_t seed = 0;
 };
 
-/// A best-first search (A*) over the contents of memory. A state consists of two sets: the values in memory, and those
-/// nodes of `goals` and `once` that have run. A transition runs one node. If there is too little memory for the node,
-/// the transition first drops a set of values. This set has no superfluous member: if any one of its values were kept,
-/// the node would not fit. A completion of a state is a sequence of transitions that leads from the state to a
-/// solution.
+/// Implements a best-first search (A*) over the contents of memory. A state consists of two sets: the values in memory,
+/// and those nodes of `goals` and `once` that have run. A transition runs one node. If there is too little memory for
+/// the node, the transition first drops a set of values. This set has no superfluous member: if any one of its values
+/// were kept, the node would not fit. A completion of a state is a sequence of transitions that leads from the state to
+/// a solution.
 ///
 /// Holding more values is never a disadvantage, because a value can still be dropped when its memory is needed. So a
 /// state is skipped if some state expanded earlier, in which the same nodes have run, holds at least the same values at
@@ -139,8 +140,8 @@ class LiveSetSearch {
     Set ran = 0;
     bool operator==(const State&) const = default;  // NOLINT
   };
-  /// A state together with one way to reach it. `from` is the index of the arrival before the last transition, and
-  /// `node` is the node that this transition ran. Both are -1 at the start of the search.
+  /// Stores a state together with one way to reach it. `from` is the index of the arrival before the last transition,
+  /// and `node` is the node that this transition ran. Both are -1 at the start of the search.
   struct Arrival {
     State state;
     Set rest = 0;   ///< set of the nodes that every completion runs
@@ -168,8 +169,8 @@ class LiveSetSearch {
    public:
     void clear();
     /// Finds the number for which is_it(number) holds. If there is none, enters `number`, whose hash is `hash`. Returns
-    /// the slot of the number, and whether it was entered. hash_of_number(i) must return the hash of an entered number
-    /// i.
+    /// the slot of the number, and whether `number` was entered. hash_of_number(i) must return the hash of an entered
+    /// number i.
     template <class IsIt, class HashOf>
     std::pair<std::int32_t*, bool> find_or_enter(std::uint64_t hash, std::int32_t number, const IsIt& is_it,
                                                  const HashOf& hash_of_number);
@@ -228,7 +229,7 @@ class LiveSetSearch {
   std::vector<std::vector<Entry>> queues_;
   std::size_t open_ = 0;
   std::size_t turn_ = 0;  ///< index of the heap that the last entry was taken from
-  // The transition that expand() is building.
+  // The next members describe the transition that expand() is building.
   // - next_: the arrival after the node has run, before values are dropped.
   // - next_needed_: the target and the inputs of the nodes that every completion runs.
   // - next_outputs_: the outputs of the node.

@@ -134,8 +134,8 @@ std::int64_t WindowSearch::find_rest() {
   return cost;
 }
 
-/// Allows the search to run the producer of x, and the nodes that make the missing inputs of this producer. Does so
-/// only if all these nodes may run again and cost at most `most_cost` in total. Returns whether it did so.
+/// Allows the search to run the producer of x, and the nodes that make the missing inputs of this producer. Allows them
+/// only if all of them may run again and cost at most `most_cost` in total. Returns whether they were allowed.
 bool WindowSearch::allow_producer(ValueId x, std::int64_t most_cost) {
   constexpr std::size_t kMostNodes = 6;
   const std::size_t begin = nodes_.size();
@@ -183,7 +183,8 @@ bool WindowSearch::allow_nodes(std::int64_t slack) {
   }
   std::sort(candidates_.begin(), candidates_.end());
   std::size_t fits = nodes_.size();
-  // Each additional node makes the search much longer. Half of the windows get none, so that these can be longer.
+  // Each additional node makes the search much longer. Half of the windows get no additional nodes, so that these
+  // windows can be longer.
   constexpr double kMostMore = 8;
   const auto more = static_cast<std::size_t>(kMostMore * std::max(2 * random_.uniform() - 1, 0.0));
   const std::size_t most = nodes_.size() + more;

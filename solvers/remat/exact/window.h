@@ -29,11 +29,11 @@ class WindowSearch {
   WindowSearch(const core::Graph& graph, const Scope& scope, std::int64_t budget, std::uint64_t seed,
                std::int64_t memory_bytes);
 
-  /// What improve_window() has done with a window.
+  /// Says what improve_window() has done with a window.
   enum class Outcome : std::uint8_t {
     improved,  ///< the window was replaced: it is cheaper or, if it exceeded the budget, has a lower peak
     moved,     ///< the window was replaced by other steps of the same cost
-    /// the window is unchanged, and it is proved that there is none better made of the nodes that the search may run
+    /// the window is unchanged, and it is proved that the nodes that the search may run form no better window
     proved,
     cut_short,  ///< the window is unchanged, because the search was ended before it found or proved anything
   };
@@ -54,12 +54,12 @@ class WindowSearch {
   std::int64_t states() const { return states_; }
 
  private:
-  /// The lifetime of an output of a step, which is in memory during the steps [made, last].
+  /// Stores the lifetime of an output of a step. The output is in memory during the steps [made, last].
   struct Life {
     core::ValueId value;
     std::int32_t made, last;
   };
-  /// A window's steps, and the sets of values in memory before and after these steps.
+  /// Stores a window's steps, and the sets of values in memory before and after these steps.
   struct Ends {
     std::int32_t begin = 0, end = 0;
     std::int64_t cost = 0;
@@ -101,7 +101,7 @@ class WindowSearch {
   std::int64_t slack_ = 0;  ///< cost of the window less the cost of the nodes that must run in it
   std::int64_t windows_ = 0, states_ = 0;
 
-  // The current schedule.
+  // The next members describe the current schedule.
   std::vector<core::NodeId> steps_;
   std::vector<Life> lives_;               ///< lifetimes of the outputs of all steps, in the order of the steps
   std::vector<std::int64_t> during_;      ///< bytes in memory, indexed by step
@@ -111,7 +111,7 @@ class WindowSearch {
   std::vector<std::int32_t> first_, count_;
   std::vector<std::int32_t> life_of_;  ///< index in lives_ of the latest lifetime of each value, indexed by value
 
-  // The window.
+  // The next members describe the current window.
   Ends ends_;
   /// Whether each value is in Ends::before (is_before_) and in Ends::after (is_after_).
   std::vector<std::uint8_t> is_before_, is_after_;

@@ -8,9 +8,9 @@
 
 namespace cairn::solvers {
 
-/// A graph for a single layer (layers.h) of a larger graph, for solvers that know no layers. It consists of the layer's
-/// nodes and one extra node, which stands for the rest of the larger graph. The extra node runs once, between the
-/// forward and the backward pass.
+/// Makes a graph from a single layer (layers.h) of a larger graph, for solvers that cannot handle layers. The graph
+/// consists of the layer's nodes and one extra node, which stands for the rest of the larger graph. The extra node runs
+/// once, between the forward and the backward pass.
 class GroupGraph {
  public:
   /// Builds the graph for a layer of the graph `whole`. O(n + m) for the whole graph.

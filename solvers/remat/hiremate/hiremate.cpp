@@ -1,6 +1,6 @@
-// The solver hiremate (hiremate.h). A layer is a set of forward nodes and their backward nodes. A hierarchy joins
-// layers to groups, and these to larger groups. An option is one way to run a layer or a group. A level is one group,
-// or the whole graph, whose members are solved together (level.h).
+// Implements the solver hiremate (hiremate.h). A layer is a set of forward nodes and their backward nodes. A hierarchy
+// joins layers to groups, and groups to larger groups. An option is one way to run a layer or a group. A level is one
+// group, or the whole graph, whose members are solved together (level.h).
 
 #include "cairn/solvers/remat/hiremate/hiremate.h"
 
@@ -34,8 +34,8 @@ using core::Graph;
 using core::NodeId;
 using core::ValueId;
 
-/// The options of a group, which are ways to run it, the cheapest first. An option is left out if another one costs no
-/// more, and needs no more memory both at its peak and between the forward and the backward pass.
+/// Holds the options of a group, which are ways to run it, the cheapest first. An option is left out if another option
+/// costs no more, has no higher peak, and keeps no more memory between the forward and the backward pass.
 class OptionList {
  public:
   void add(LayerOption option, const OptionNeeds& needs) {
@@ -48,8 +48,9 @@ class OptionList {
     entries_.insert(std::ranges::upper_bound(entries_, needs.cost, {}, cost), {needs, std::move(option)});
   }
 
-  /// Selects at most `most` options: the cheapest one, the one of least memory, and then repeatedly the one whose
-  /// memory differs most from that of all selected ones. Returns them by ascending cost.
+  /// Selects at most `most` options: first the cheapest option and the option of least memory. Then repeatedly selects
+  /// the option whose memory differs most from the memory of every option selected before. Memory here means the sum of
+  /// the peak and the bytes between the passes. Returns the options by ascending cost.
   std::vector<LayerOption> spread(std::size_t most) const {
     std::vector<std::int64_t> memory;
     for (const Entry& entry : entries_) memory.push_back(entry.needs.between + entry.needs.peak);
@@ -101,14 +102,15 @@ void by_others(const Graph& graph, std::int64_t budget, bool retain, const core:
   }
 }
 
-/// A node of the hierarchy of layers. It is a single layer, or a group of other nodes of the hierarchy (`members`).
+/// Describes a node of the hierarchy of layers. The node is a single layer, or a group of other nodes of the hierarchy
+/// (`members`).
 struct Group {
   Layer layer;
   std::vector<std::int32_t> members;
   std::int32_t kind = -1;  ///< index in Hierarchy::kinds_; groups of the same kind are equal node by node
 };
 
-/// All groups that are equal to the group `representative`. `depth` is the number of levels below this group.
+/// Describes all groups that are equal to the group `representative`. `depth` is the number of levels below this group.
 struct Kind {
   std::int32_t representative = 0;
   std::int32_t depth = 0;
@@ -191,7 +193,7 @@ class Hierarchy {
   }
 
   /// Finds schedules within the budget and passes them to `offer`. First solves the top level without repeated runs of
-  /// forward parts, which is faster. Afterwards solves it with such runs.
+  /// forward parts, which is faster. Afterwards solves the top level with repeated runs.
   void solve_top(std::int64_t budget, core::Stopwatch& watch, const std::function<void(const core::Schedule&)>& offer) {
     LevelSearch search = search_of(watch.share(0.3));
     search.threads = engine_threads();

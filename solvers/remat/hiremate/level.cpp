@@ -82,8 +82,8 @@ LevelAnswer Level::solve(const LevelBudget& budget, const LevelSearch& search) c
   };
 
   // A memory row limits the bytes in memory during one run of a compute node. In most solutions, few of these rows are
-  // tight. So the program is first solved with only the rows of the first run of each node. If the answer violates
-  // other rows, all rows of the compute nodes concerned are added, and the program is solved again.
+  // tight. So the program is first solved with only the rows of the first run of each node. If the answer violates a
+  // row that was left out, all rows of the same compute node are added, and the program is solved again.
   std::optional<EngineAnswer> known;  // an answer that violates no row
   bool done = false;
   if (program.memory_rows() > kFewRows) {

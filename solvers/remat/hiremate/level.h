@@ -12,9 +12,9 @@
 
 namespace cairn::solvers {
 
-/// One level of a hierarchy of layers. A layer is a set of forward nodes with their backward nodes (layers.h). The
-/// layers of a level are called its parts; they run one after another. Each part can run in several ways, called its
-/// options.
+/// Describes one level of a hierarchy of layers. A layer is a set of forward nodes with their backward nodes
+/// (layers.h). The layers of a level are called its parts; they run one after another. Each part can run in several
+/// ways, called its options.
 struct LevelProblem {
   struct Part {
     Layer layer;
@@ -59,8 +59,8 @@ struct LevelSearch {
   int threads = 1;
   std::uint64_t seed = 0;
   bool highs = false;  ///< whether HiGHS is used instead of CP-SAT
-  /// Whether the program knows that a compute node can free an input in the middle of its run, after the last step that
-  /// reads it. If not, the input is counted until the run ends.
+  /// Whether the program takes into account that a compute node can free an input in the middle of its run, after the
+  /// last step that reads the input. If not, the input is counted until the run ends.
   bool corrections = true;
   bool again = true;  ///< whether forward halves may run again in later phases
   /// Runs of an earlier answer for the same level, from which the engine starts. Can be null.
@@ -74,11 +74,12 @@ struct Model;
 /// Finds the cheapest schedule of a level within a budget. This is H-ILP of Gusak et al. 2025, appendix B: an integer
 /// linear program over phases. The compute nodes are the forward and backward halves of the parts. There is one phase
 /// for each compute node, in which it runs for the first time. In the phase of a backward half, forward halves can run
-/// again before it. In a level without backward halves, they can run again in every phase. Backward halves run once.
+/// again before the backward half. In a level without backward halves, forward halves can run again in every phase.
+/// Backward halves run once.
 ///
 /// If a part has a backward half, exactly one run of its forward half keeps what the backward half needs. The paper
-/// calls these values a phantom node. One of the part's options says what they are. The program chooses this run, this
-/// option, all other runs of forward halves, and which values between parts stay in memory from phase to phase.
+/// calls these values a phantom node. Which values they are depends on the part's option. The program chooses this run,
+/// the option, all other runs of forward halves, and which values between parts stay in memory from phase to phase.
 ///
 /// The model never counts fewer bytes than a schedule needs, so the schedules found are within the budget.
 class Level {
@@ -104,9 +105,9 @@ class Level {
   std::unique_ptr<const level::Model> model_;
 };
 
-/// Memory and cost of an option of an inner layer. `peak` is the largest number of bytes during the passes, without the
-/// values that enter the layer. `between` is the number of bytes that stay in memory from the forward pass to the
-/// backward pass.
+/// Holds memory and cost of an option of a layer of an inner level. `peak` is the largest number of bytes during the
+/// passes, without the values that enter the layer. `between` is the number of bytes that stay in memory from the
+/// forward pass to the backward pass.
 struct OptionNeeds {
   std::int64_t peak = 0, between = 0, cost = 0;
 };

@@ -21,7 +21,7 @@ namespace {
 using Item = std::int32_t;
 using Items = std::vector<Item>;
 
-/// Lists of different lengths, stored one after the other in `data`.
+/// Stores lists of different lengths, one after the other in `data`.
 struct Rows {
   std::vector<std::int64_t> begin;
   Items data;
@@ -98,17 +98,18 @@ Items dominators(Item items, const Rows& predecessors) {
   return dominator;
 }
 
-/// The graph of one round. Each of its items is a given item or a group, which stands for several given items.
+/// Describes the graph of one round. Each of its items is an item of the given graph, or a group that stands for
+/// several items of the given graph.
 struct PartitionLevel {
   PartitionGraph graph;            ///< graph of the items, without values that no item reads
   Items id;                        ///< ids in the Partition, indexed by item
   std::vector<std::int64_t> size;  ///< number of given items for which each item stands
 };
 
-/// The inner loop of Algorithm 1 of Gusak et al. To wrap items means to join them to a group. A block is a single item,
-/// or a set of items that were wrapped in this round. A block is named by its least item. A candidate for a group is a
-/// set of blocks. So when a candidate is wrapped, only the candidates that share a block with it change. A candidate
-/// changes at most 2 M^l times, because each change gives it more items or fewer blocks.
+/// Runs the inner loop of Algorithm 1 of Gusak et al. To wrap items means to join them to a group. A block is a single
+/// item, or a set of items that were wrapped in this round. A block is named by its least item. A candidate for a group
+/// is a set of blocks. So when a candidate is wrapped, only the candidates that share a block with it change. A
+/// candidate changes at most 2 M^l times, because each change gives it more items or fewer blocks.
 class CandidateRound {
  public:
   CandidateRound(const PartitionLevel& level, const PartitionOptions& options, core::Stopwatch& watch)

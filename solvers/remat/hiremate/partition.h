@@ -7,8 +7,8 @@
 
 namespace cairn::solvers {
 
-/// A graph in the form that H-Partition uses. It consists of items, numbered in an order in which they can run, and of
-/// the values that items pass to each other. An item is a layer of nodes.
+/// Describes a graph in the form that H-Partition uses: items, numbered in an order in which they can run, and the
+/// values that items pass to each other. An item is a layer of nodes.
 struct PartitionGraph {
   struct Value {
     std::int64_t bytes = 0;
@@ -34,8 +34,8 @@ struct PartitionOptions {
   double slow_rounds = 1;
 };
 
-/// A recursive partition, in which the members of a group can be groups themselves. A member is given by its id. An id
-/// below PartitionGraph::items is a given item. The id `items + i` is groups[i].
+/// Describes a recursive partition, in which the members of a group can be groups themselves. A member is given by its
+/// id. An id below PartitionGraph::items is a given item. The id `items + i` is groups[i].
 struct Partition {
   /// Members of each group, in an order in which they can run. Groups of lower levels come first.
   std::vector<std::vector<std::int32_t>> groups;

@@ -6,12 +6,13 @@
 #include <utility>
 #include <vector>
 
-/// Interleaved schedules of Kumar et al. 2019, appendix A.3. They describe what has to run before each node of a set X.
-/// In this file, a node is given by its index in one fixed topological order, so v < w means that v comes before w.
+/// This file implements the interleaved schedules of Kumar et al. 2019, appendix A.3. An interleaved schedule describes
+/// what has to run before each node of a set X. In this file, a node is given by its index in one fixed topological
+/// order, so v < w means that v comes before w.
 namespace cairn::solvers {
 
-/// A tuple <sigma, x> of a schedule for a set X of nodes. sigma lists the nodes that have to run before x, if the
-/// values of all nodes of X before x are in memory.
+/// Represents a tuple <sigma, x> of a schedule for a set X of nodes. sigma lists the nodes that have to run before x,
+/// if the values of all nodes of X before x are in memory.
 struct InterleavedTuple {
   std::vector<std::int32_t> schedule;  ///< sigma: the nodes to run before x
   std::int32_t node = 0;               ///< x
@@ -22,7 +23,7 @@ struct InterleavedTuple {
 /// order in which they run.
 using InterleavedSchedule = std::vector<InterleavedTuple>;
 
-/// Adds the tuples of `other` (I') to those of `schedule` (I). For a node that has tuples in both, those of I come
+/// Adds the tuples of `other` (I') to those of `schedule` (I). For a node that has tuples in both, the tuples of I come
 /// first.
 inline void unite(InterleavedSchedule& schedule, InterleavedSchedule other) {
   schedule.insert(schedule.end(), std::make_move_iterator(other.begin()), std::make_move_iterator(other.end()));

@@ -1,6 +1,6 @@
-// Algorithm 3 (PWRemat) of Kumar et al. (path_schedule.h). A path decomposition is a sequence of bags, which are sets
-// of nodes. An interleaved schedule says for each of its items (nodes of a set X) which nodes have to run before this
-// item. A side is the range of bags on one side of the bag that contains X.
+// Implements Algorithm 3 (PWRemat) of Kumar et al. (path_schedule.h). A path decomposition is a sequence of bags, which
+// are sets of nodes. An interleaved schedule says for each of its items (nodes of a set X) which nodes have to run
+// before this item. A side is the range of bags on one side of the bag that contains X.
 
 #include "cairn/solvers/remat/kumar/path_schedule.h"
 
@@ -105,8 +105,9 @@ PathScheduler::Bags PathScheduler::bags_of(const std::vector<std::int32_t>& node
   }
   std::sort(begins_.begin(), begins_.end());
   std::sort(ends_.begin(), ends_.end());
-  // Leave out each bag that is a subset of a neighbouring bag. This is so if no node occurs in it for the first time,
-  // or if all of its nodes are also in the next bag in which a node occurs for the first time.
+  // Leave out each bag that is a subset of a neighbouring bag. A bag is a subset of the bag before it if no node occurs
+  // in it for the first time. It is a subset of a later bag if all of its nodes are also in the next bag in which some
+  // node occurs for the first time.
   Bags bags;
   std::int64_t bytes = 0;
   std::size_t ended = 0;
@@ -184,16 +185,17 @@ std::int32_t PathScheduler::compute(const std::vector<std::int32_t>& targets) {
   return list;
 }
 
-/// Returns the steps that compute the targets (PWRemat). `nodes` contains the targets and all nodes that they need and
-/// whose values are not in memory.
+/// Returns the steps that compute the targets (PWRemat). `nodes` contains the targets and all nodes that the targets
+/// need and whose values are not in memory.
 std::vector<std::int32_t> PathScheduler::steps_for(const std::vector<std::int32_t>& targets,
                                                    const std::vector<std::int32_t>& nodes) {
   const Bags bags = bags_of(nodes);
   const auto count = static_cast<std::int64_t>(bags.places.size());
-  // Recursion needs at least the memory of the largest bag. So it is useless if running each node once needs no more.
+  // Recursion needs at least as many bytes as the largest bag has. So recursion is useless if running each node once
+  // needs no more than these bytes.
   if (stop() || count < k_ || bytes_in_order(nodes, {}) <= bags.most_bytes) return nodes;
   // Choose the bag at which the left and the right half meet (`center`). An interleaved schedule has no steps after its
-  // last item, so this bag must contain the last node. Of the bags that do, take the one nearest to the middle.
+  // last item, so this bag must contain the last node. Of the bags that contain it, take the one nearest to the middle.
   const BagInterval& last = intervals_[nodes.back()];
   const auto begin = std::lower_bound(bags.places.begin(), bags.places.end(), last.first) - bags.places.begin();
   const auto end = std::upper_bound(bags.places.begin(), bags.places.end(), last.last) - bags.places.begin();

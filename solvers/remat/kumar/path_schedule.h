@@ -13,8 +13,8 @@
 
 namespace cairn::solvers {
 
-/// A schedule in which repeated parts are stored once. It consists of lists. An entry of a list is either a node or a
-/// call of another list, which stands for the steps of that list.
+/// Stores a schedule so that repeated parts are stored only once. The schedule consists of lists. An entry of a list is
+/// either a node or a call of another list, which stands for the steps of that list.
 class CompressedSchedule {
  public:
   /// Appends a list and returns its number. The lists that its entries call must have been added before.
@@ -61,8 +61,8 @@ struct PathScheduleMeasures {
 /// sequence of bags at a middle bag and recurses on the bags before it and on the bags after it. docs/treewidth.md says
 /// how Cairn reads the algorithm.
 ///
-/// A call computes the values of some nodes, its targets. It runs only nodes that the targets need and whose values are
-/// not in memory. In this class, a node is given by its index on the spine. Uses one thread.
+/// A call of compute() computes the values of some nodes, its targets. It runs only nodes that the targets need and
+/// whose values are not in memory. In this class, a node is given by its index on the spine. Uses one thread.
 class PathScheduler {
  public:
   /// Prepares build() for a graph. `spine` may contain any topological order and any path decomposition of the graph.
@@ -78,19 +78,19 @@ class PathScheduler {
   const CompressedSchedule& program() const { return program_; }
 
   /// Measures a schedule by going through it from its end to its start. If `drop_unread`, leaves out each step whose
-  /// outputs are not read later. If `steps` is not null, stores the other steps there. Takes O(length * in-degree) time
-  /// and, apart from `steps`, O(n) memory.
+  /// outputs are not read later. If `steps` is not null, stores the remaining steps there. Takes O(length * in-degree)
+  /// time and, apart from `steps`, O(n) memory.
   PathScheduleMeasures measure(std::int32_t list, bool drop_unread, std::vector<core::NodeId>* steps = nullptr) const;
 
  private:
-  /// A node x of the set X of an interleaved schedule. `also` lists nodes that x does not read, but whose values must
-  /// be in memory when x runs.
+  /// Describes a node x of the set X of an interleaved schedule. `also` lists nodes that x does not read, but whose
+  /// values must be in memory when x runs.
   struct Item {
     std::int32_t node;
     std::vector<std::int32_t> also;
   };
-  /// The items of a call, divided for the recursion at a middle bag. The bags between the middle bag and the bag that
-  /// contains X are on the inner side, the bags beyond the middle bag on the outer side.
+  /// Holds the items of a call of interleaved(), divided for the recursion at a middle bag. The bags between the middle
+  /// bag and the bag that contains X are on the inner side, the bags beyond the middle bag on the outer side.
   /// - before: the nodes of the middle bag, and all items up to the last node of `outer`. Before each of them, a call
   ///   of compute() makes the node's missing inputs on the inner side.
   /// - lower: the items after the last node of `outer`, for a recursive call on the inner side.
@@ -98,8 +98,8 @@ class PathScheduler {
   struct Halves {
     std::vector<Item> before, lower, outer;
   };
-  /// The bags lo + 1 ... hi - 1, which lie on one side of the bag that contains X. A middle bag divides a side into an
-  /// inner part, next to the bag that contains X, and an outer part.
+  /// Stands for the bags lo + 1 ... hi - 1, which lie on one side of the bag that contains X. A middle bag divides a
+  /// side into an inner part, next to the bag that contains X, and an outer part.
   struct Side {
     std::int32_t lo, hi;
     bool right;  ///< whether the bag that contains X is at `lo`; otherwise it is at `hi`
@@ -107,8 +107,8 @@ class PathScheduler {
     Side inner(std::int32_t middle) const { return right ? Side{lo, middle, true} : Side{middle, hi, false}; }
     Side outer(std::int32_t middle) const { return right ? Side{middle, hi, true} : Side{lo, middle, false}; }
   };
-  /// The decomposition with only some of the nodes in its bags. A bag is left out if its remaining nodes are a subset
-  /// of another bag. `places` has the indices of the remaining bags, ascending.
+  /// Describes the decomposition with only some of the nodes in its bags. A bag is left out if its remaining nodes are
+  /// a subset of another bag. `places` has the indices of the remaining bags, ascending.
   struct Bags {
     std::vector<std::int32_t> places;
     std::vector<std::int64_t> bytes;  ///< total bytes of the nodes of each bag
@@ -131,7 +131,8 @@ class PathScheduler {
 
   const core::Graph& graph_;
   std::vector<core::NodeId> order_;
-  /// Interval of bags that contain a node, indexed by the node's index on the spine, as are the arrays below.
+  /// Interval of the bags that contain a node. All arrays of this class with one entry per node are indexed by the
+  /// node's index on the spine.
   std::vector<BagInterval> intervals_;
   std::vector<std::int64_t> bytes_;
   std::vector<std::int32_t> input_begin_, inputs_;
@@ -154,9 +155,10 @@ class PathScheduler {
   struct KeyHash {
     std::size_t operator()(const Key& key) const { return key.a; }
   };
-  /// Number of the list for a call of compute(), by a hash of the nodes that it runs and of its targets.
+  /// Maps a call of compute() to the number of its list. The key is a hash of the nodes that the call runs and of its
+  /// targets.
   std::unordered_map<Key, std::int32_t, KeyHash> lists_;
-  // Temporary data.
+  // The next members are temporary data.
   /// Pairs of the position at which an interval begins or ends, and the bytes of its node.
   std::vector<std::pair<std::int32_t, std::int64_t>> begins_, ends_;
   std::vector<std::int32_t> last_reader_;

@@ -1,5 +1,5 @@
-// The solver pw (pw_remat.h). PWRemat(k) recurses on a path decomposition, which is a sequence of bags (sets of nodes),
-// and stops at fewer than k bags. A small k leads to long schedules that need little memory.
+// Implements the solver pw (pw_remat.h). PWRemat(k) recurses on a path decomposition, which is a sequence of bags (sets
+// of nodes), and stops at fewer than k bags. A small k leads to long schedules that need little memory.
 
 #include "cairn/solvers/remat/kumar/pw_remat.h"
 
@@ -113,7 +113,7 @@ class PwSearch {
   }
   const CompressedSchedule& program(const Variant& variant) const { return schedulers_[variant.scheduler].program(); }
 
-  /// Builds the schedule for k. If it has at most `most_steps` steps, offers it, with and without clean-up.
+  /// Builds the schedule for k. If the schedule has at most `most_steps` steps, offers it, with and without clean-up.
   Outcome attempt(std::int64_t k, const Variant& variant, std::int64_t most_steps) {
     Outcome outcome;
     const auto list = build(k, variant);

@@ -1,6 +1,6 @@
-// Algorithm 1 (TWRemat) of Kumar et al. as a program of procedures (tw_program.h). A part of the graph consists of a
-// separator and of components, which are parts too. A procedure computes the wanted nodes of a part. Its callers hold
-// the values that it reads from outside the part.
+// Represents Algorithm 1 (TWRemat) of Kumar et al. as a program of procedures (tw_program.h). A part of the graph
+// consists of a separator and of components, which are smaller parts. A procedure computes the wanted nodes of a part.
+// Its callers hold the values that it reads from outside the part.
 
 #include "cairn/solvers/remat/kumar/tw_program.h"
 

@@ -12,22 +12,22 @@
 
 namespace cairn::solvers {
 
-/// Algorithm 1 (TWRemat) of Kumar et al. 2019 as a program of procedures. The algorithm recurses on the parts of a
-/// separator tree (SeparatorTree). A part is a set of nodes. It consists of its separator and of its children, which
-/// are the components that remain without the separator. A call of the algorithm has two arguments: a part, and the
-/// *wanted* nodes, which are the nodes of the part whose values the caller needs.
+/// Represents Algorithm 1 (TWRemat) of Kumar et al. 2019 as a program of procedures. The algorithm recurses on the
+/// parts of a separator tree (SeparatorTree). A part is a set of nodes. It consists of its separator and of its
+/// children, which are the components that remain without the separator. A call of the algorithm has two arguments: a
+/// part, and the *wanted* nodes, which are the nodes of the part whose values the caller needs.
 ///
 /// There is one procedure for each pair of arguments, created when it is first called. A procedure is a list of items:
 /// a separator node to run, or a procedure to call. So the length of the schedule is known without writing it out. Its
-/// steps can be enumerated in either direction, with memory only for the recursion. A part has at most as many
-/// procedures as there are nodes in separators of larger parts that read from it. So all procedures together have at
-/// most O(w n log^2 n) items for width w and n nodes.
+/// steps can be enumerated in either direction, with memory only for the recursion. A part has at most one procedure
+/// for each separator node of a larger part that reads from this part. So all procedures together have at most O(w n
+/// log^2 n) items for width w and n nodes.
 ///
-/// The schedule is never longer than that of Algorithm 1 as printed, for two reasons. First, a node runs only if the
-/// wanted nodes need it. Second, calls are joined. Algorithm 1 calls a component for the inputs of each separator node,
-/// and once more at the end for its wanted nodes. If the wanted nodes can already be computed during one of the earlier
-/// calls, this call computes them too, and the call at the end is not made. Wanted values then stay in memory longer.
-/// This adds M_in, the largest total size of the inputs of one node, to the peak of Theorem 5.
+/// The schedule is never longer than the schedule of Algorithm 1 as printed, for two reasons. First, a node runs only
+/// if the wanted nodes need it. Second, calls are joined. Algorithm 1 calls a component for the inputs of each
+/// separator node, and once more at the end for its wanted nodes. If the wanted nodes can already be computed during
+/// one of the earlier calls, this call computes them too, and the call at the end is not made. Wanted values then stay
+/// in memory longer. This adds M_in, the largest total size of the inputs of one node, to the peak of Theorem 5.
 class TwProgram {
  public:
   /// Graph and separators must outlive the object.
@@ -42,8 +42,8 @@ class TwProgram {
   /// The schedule of TWRemat(k) without steps whose outputs are never read, and without repeated runs of pinned nodes.
   struct Trimmed {
     std::int64_t k = 0;
-    std::int64_t length = 0;  ///< number of steps of TWRemat(k)
-    std::int64_t steps = 0;   ///< number of steps of this schedule
+    std::int64_t length = 0;  ///< number of steps of TWRemat(k), before trimming
+    std::int64_t steps = 0;   ///< number of steps after trimming
     /// Peak in bytes and cost in the graph's unit, after trimming.
     std::int64_t peak = 0, cost = 0;
     std::vector<bool> stays;  ///< whether each step of the untrimmed schedule stays, from the last step to the first
@@ -75,8 +75,8 @@ class TwProgram {
                                                         core::Stopwatch& watch);
 
  private:
-  /// An item of a procedure: a node to run, or ~p for a call of procedure p. `released` is the number of bytes that the
-  /// procedure can free after this item, because this item is the last one to read them.
+  /// Describes an item of a procedure: a node to run, or ~p for a call of procedure p. `released` is the number of
+  /// bytes that the procedure can free after this item, because this item is the last one to read them.
   struct Item {
     std::int32_t what;
     std::int64_t released;
@@ -151,7 +151,7 @@ class TwProgram {
   std::vector<core::NodeId> outputs_, reads_;
   std::vector<Item> items_;
   std::int32_t root_ = 0;
-  // Temporary data.
+  // The next members are temporary data.
   std::vector<std::int64_t> stamp_;  ///< for each node, the number (current_) of the last search that visited it
   std::int64_t current_ = 0;
   std::vector<core::NodeId> nodes_;

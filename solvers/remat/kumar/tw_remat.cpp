@@ -1,5 +1,5 @@
-// The solver tw (tw_remat.h). TWRemat(k) recurses on parts of a tree decomposition, and stops at parts of fewer than k
-// bags. A small k leads to long schedules that need little memory.
+// Implements the solver tw (tw_remat.h). TWRemat(k) recurses on parts of a tree decomposition, and stops at parts of
+// fewer than k bags. A small k leads to long schedules that need little memory.
 
 #include "cairn/solvers/remat/kumar/tw_remat.h"
 
@@ -59,7 +59,7 @@ void require_length(TwProgram& program, const SeparatorTree& separators, std::in
                     core::Stopwatch& watch) {
   const auto length = program.length(k, watch);
   if (!length || *length <= most) return;
-  // The length never grows with k.
+  // The length never grows with k, so bisection finds the least k whose length is within `most`.
   const std::vector<std::int64_t> ks = different_k(separators);
   const auto within = std::partition_point(ks.begin(), ks.end(), [&](std::int64_t other) {
     return program.length(other, watch).value_or(TwProgram::kAnyLength) > most;
@@ -81,7 +81,8 @@ std::vector<NodeId> steps_of(TwProgram& program, const TwProgram::Trimmed& trimm
 }
 
 /// Searches for the cheapest schedule within the budget or, without a budget, for the least peak. Tries schedules of
-/// TWRemat(k) and of TwProgram::steps_within(). Each is followed by the clean-up pass if it fits.
+/// TWRemat(k) and of TwProgram::steps_within(). A schedule that is within the budget is then improved by the clean-up
+/// pass.
 class TwSearch {
  public:
   TwSearch(const core::Graph& graph, const TwRematOptions& options, const SeparatorTree& separators,
@@ -165,7 +166,8 @@ class TwSearch {
       for (std::ptrdiff_t offset = 1; offset <= 4 && !done(); ++offset) {
         if (low - offset >= 0) attempt(ks_[low - offset]);
       }
-      // With far smaller k, the clean-up pass can keep more values. Some of these schedules end up cheaper.
+      // Schedules of far smaller k often need less memory, so the clean-up pass can keep more values in memory. Some of
+      // these schedules end up cheaper.
       for (const std::ptrdiff_t at : grid) {
         if (at < low && (done() || attempt(ks_[at]) == Outcome::too_long)) break;
       }

@@ -17,7 +17,7 @@ struct TwRematOptions : SolveOptions {
   std::int64_t k = 0;
   /// Whether to run a clean-up pass (retain_where_it_fits). It keeps values in memory that Algorithm 1 would free,
   /// where they fit, and removes their recomputations. The cost never rises. The peak stays within the budget or,
-  /// without a budget, does not rise. The pass is skipped for more than 4 million steps.
+  /// without a budget, does not rise. The pass is skipped for schedules of more than 4 million steps.
   bool retain = true;
   /// Largest number of steps of a schedule that is written out. 0: 4 million if k is given, otherwise 64 n + 4096 for n
   /// nodes.
@@ -32,14 +32,14 @@ TwRematOptions tw_options(const SolveOptions& options);
 /// separators (Lemma 3), which are found once for each component that the recursion reaches. For k = 1, width w and n
 /// nodes the schedule has length O(w n^(1 + log(w + 2))) and peak O((M_in + w M_max) log n) (Theorem 5). Here M_max is
 /// the size of the largest value, and M_in is the largest total size of the inputs of one node. The schedule is never
-/// longer than that of Algorithm 1 as printed (see tw_program.h for the reason).
+/// longer than the schedule of Algorithm 1 as printed (see tw_program.h for the reason).
 ///
 /// If k is not given, the search tries several k. It also tries schedules in which the recursion ends wherever the
 /// nodes of a call fit into the memory that its callers leave (TwProgram::steps_within). Throws InputError if a given k
 /// leads to more than most_steps steps. The message states the length and a k that stays within most_steps.
 Solution tw_remat(const core::Graph& graph, const TwRematOptions& options);
 
-/// Measures of the schedule of TWRemat(k) for one k, before the clean-up pass unless stated otherwise.
+/// Holds measures of the schedule of TWRemat(k) for one k, before the clean-up pass unless stated otherwise.
 struct TwPoint {
   std::int64_t k = 0;
   std::int64_t length = 0;  ///< number of steps of Algorithm 1; 2^60 stands for 2^60 or more

@@ -23,8 +23,8 @@ using core::NodeId;
 using Occurrence = EditableSchedule::Occurrence;
 using Place = EditableSchedule::Place;
 
-/// An eviction: the outputs of an occurrence are not in memory during the worst step, which is the step of highest
-/// memory.
+/// Describes an eviction: the outputs of an occurrence are not in memory during the worst step, which is the step of
+/// highest memory.
 struct Eviction {
   Occurrence occurrence = 0;
   Place place = 0;
@@ -131,8 +131,9 @@ class Evictor {
     return 16 * bytes < freed;
   }
 
-  /// Selects the cheapest evictions that together free `excess` bytes. Leaves out each eviction that conflicts with a
-  /// selected one, because one of them evicts a value that the other one reads for its recomputations.
+  /// Selects the cheapest evictions that together free `excess` bytes. Skips an eviction that conflicts with an
+  /// eviction selected before. Two evictions conflict if one evicts a value that the other must read to recompute its
+  /// nodes.
   std::vector<const Eviction*> choose(const std::vector<Eviction>& evictions, std::int64_t excess) {
     std::vector<const Eviction*> chosen;
     back_at_.assign(static_cast<std::size_t>(schedule_.occurrence_limit()), -1);

@@ -1,5 +1,5 @@
-// Schedules by prices for memory (priced_remat.h). A time is the first run of a node. At each time, a byte in memory
-// has a price. A round makes one schedule at the current prices.
+// Implements offer_priced() (priced_remat.h). In this file, a time is an index in the order of the nodes' first runs.
+// At each time, a byte in memory has a price. A round makes one schedule at the current prices.
 
 #include "cairn/solvers/remat/repair/priced_remat.h"
 
@@ -15,7 +15,7 @@ namespace {
 
 using core::NodeId;
 using core::ValueId;
-/// index in the order of first runs; the number of nodes stands for the end of the schedule
+/// An index in the order of the nodes' first runs. The number of nodes stands for the end of the schedule.
 using Time = std::int32_t;
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
@@ -26,7 +26,7 @@ struct Interval {
   Time from = kNotYet, to = kNotYet;
 };
 
-/// A list of items for each value. All lists are stored in one array.
+/// Stores a list of items for each value. All lists are stored in one array.
 template <class T>
 struct Lists {
   std::vector<std::int32_t> begin;
@@ -43,8 +43,8 @@ struct Lists {
   }
 };
 
-/// Makes the schedules of offer_priced(). At a time t, the node order[t] runs for the first time, right after the nodes
-/// that run again for it.
+/// Makes the schedules of offer_priced(). At a time t, node order[t] runs for the first time. Right before it, the
+/// nodes run that must run again for it.
 class PricedRemat {
  public:
   PricedRemat(const core::Graph& graph, std::span<const NodeId> order, const Scope& scope)
@@ -67,7 +67,7 @@ class PricedRemat {
   }
 
   /// Makes a new schedule, steps(), in one pass. At every use of a value, decides at the current prices whether the
-  /// value is held or made again.
+  /// value is held in memory or computed again.
   void round() {
     for (Time t = 0; t <= end_; ++t) price_before_[t + 1] = price_before_[t] + price_[t];
     std::fill(live_until_.begin(), live_until_.end(), kNotYet);
@@ -96,8 +96,8 @@ class PricedRemat {
     find_memory();
   }
 
-  /// Raises the prices of the times at which memory exceeds the budget, and lowers the others. The change is `step`
-  /// times the excess, which is measured as a fraction of the budget.
+  /// Raises the prices of the times at which memory exceeds the budget, and lowers the prices of all other times. The
+  /// change is `step` times the excess, which is measured as a fraction of the budget.
   void change_prices(std::int64_t budget, double step) {
     for (Time t = 0; t <= end_; ++t) {
       const double excess =
@@ -117,8 +117,9 @@ class PricedRemat {
 
   std::size_t values() const { return static_cast<std::size_t>(graph_.value_count()); }
 
-  /// Finds for each value x the times at which values made from x are used. At these times, such values may have to be
-  /// made again, which requires x. Stores at most kUsesOfValue times for each value, evenly chosen from all.
+  /// Finds for each value x the times at which outputs of the readers of x are used. If such an output must be computed
+  /// again at that time, x is needed. Stores at most kUsesOfValue times for each value, evenly chosen from all of these
+  /// times.
   void find_uses() {
     constexpr std::size_t kUsesOfNode = 4, kUsesOfValue = 16, kReaders = 64;
     std::vector<Time> rank(static_cast<std::size_t>(graph_.node_count()));
@@ -155,7 +156,7 @@ class PricedRemat {
     uses_.assign(values(), pairs);
   }
 
-  // --- Cost of having a value at a time.
+  // --- The next functions compute what it costs to have a value in memory at a time.
 
   double hold(ValueId x, Time t) const {
     return static_cast<double>(graph_.value_size(x)) * (price_before_[t] - price_before_[live_until_[x] + 1]);
@@ -178,7 +179,7 @@ class PricedRemat {
     return !graph_.pinned(v) && (scope_.max_occurrences == 0 || count_[v] < scope_.max_occurrences);
   }
 
-  /// Computes the price of running v again at t, together with its inputs that are not in memory. If it is below
+  /// Computes the price of running v again at t, together with its inputs that are not in memory. If the price is below
   /// `limit`, appends the nodes to chain_ in an order in which they can run. Otherwise returns kNever.
   double price_of_running(NodeId v, Time t, double limit, int depth) {
     constexpr double kRunning = 1e-3;  // price of a step in addition to its cost, so that steps of cost 0 are not free
@@ -187,7 +188,8 @@ class PricedRemat {
     if (price >= limit) return kNever;
     node_stamp_[v] = stamp_;
     const std::size_t first = pending_.size();
-    double least = 0;  // lower bound on the price of the inputs that are not decided yet
+    // Lower bound on the price of those inputs for which it is not yet decided how they become available
+    double least = 0;
     for (const ValueId x : graph_.inputs(v)) {
       if (live_until_[x] >= t || value_stamp_[x] == stamp_) continue;
       const NodeId u = graph_.producer(x);
@@ -231,7 +233,7 @@ class PricedRemat {
     kept_.resize(kept);
   }
 
-  // --- Adding steps to the schedule that is being made.
+  // --- The next functions add steps to the schedule of the current round.
 
   /// Makes x available at t: either holds x since its last use, or makes x again, whichever is cheaper.
   void require(ValueId x, Time t) {
@@ -304,20 +306,20 @@ class PricedRemat {
   Lists<Time> uses_;
   std::vector<double> weight_;  ///< number of uses for which one entry of uses_ stands; indexed by value
   Lists<Interval> held_;        ///< times at which each value was in memory in the previous round
-  // Data of the schedule that is being made, indexed by value.
+  // The next arrays belong to the schedule that is being made. They are indexed by value.
   std::vector<Time> live_until_;
   std::vector<std::int32_t> last_read_;  ///< last step so far that reads the value
   std::vector<Interval> life_;           ///< times at which the value is in memory since it was last made
   std::vector<std::int32_t> next_held_, next_use_;
   std::vector<std::pair<ValueId, Interval>> lives_;
-  // The current attempt to make a value again. node_stamp_[v] == stamp_ says that node v runs again in the attempt.
-  // value_stamp_[x] == stamp_ says that value x is held for it.
+  // The next members describe the current attempt to compute a value again. node_stamp_[v] == stamp_ says that node v
+  // runs again in this attempt. value_stamp_[x] == stamp_ says that value x is held in memory for this attempt.
   std::int32_t stamp_ = 0;
   std::vector<std::int32_t> node_stamp_, value_stamp_;
   std::vector<NodeId> chain_;
   std::vector<ValueId> kept_;
   std::vector<Pending> pending_;
-  // The schedule of the current round.
+  // The next members hold the schedule of the current round.
   std::vector<std::int32_t> count_;
   std::vector<NodeId> steps_;
   std::vector<Time> times_;

@@ -12,9 +12,9 @@
 
 namespace cairn::solvers {
 
-/// One round of ruin and recreate. First, values are evicted from a schedule, which adds recomputations (ruin).
-/// Afterwards, recomputations are removed where a budget has room to retain the values in memory (recreate). Amounts
-/// are in bytes.
+/// Describes one round of ruin and recreate. The round changes a schedule in two phases. Ruin: values are evicted, and
+/// recomputations are added. Recreate: recomputations are removed where a budget has room to keep the values in memory,
+/// i.e. to retain them. All amounts are in bytes.
 struct RuinRound {
   /// Whether the round starts from the baseline. If not, it starts from the best known schedule.
   bool from_baseline = false;
@@ -28,12 +28,12 @@ struct RuinRound {
   std::uint64_t noise = 0;  ///< seed that randomises the eviction and all but the last retention; 0: not random
 };
 
-/// Draws random rounds of ruin and recreate. Each depends on the incumbent at that time. Deterministic for
-/// SolveOptions::seed.
+/// Draws random rounds of ruin and recreate. Each round depends on the incumbent, i.e. on the best schedule known when
+/// the round is drawn. The rounds are deterministic for SolveOptions::seed.
 class RuinRounds {
  public:
-  /// After `most_idle` consecutive rounds without a better schedule, next() draws no more rounds. If `plain_first`, the
-  /// first round has no noise. Options and incumbent must outlive the object.
+  /// After `most_idle` consecutive rounds without a better schedule, next() draws no more rounds. If `plain_first` is
+  /// true, the first round has no noise (RuinRound::noise). The options and the incumbent must outlive the object.
   RuinRounds(const SolveOptions& options, const Incumbent& incumbent, int most_idle, bool plain_first)
       : options_(options),
         incumbent_(incumbent),
@@ -61,10 +61,11 @@ class RuinRounds {
 void ruin_and_recreate(const core::Graph& graph, const RuinRound& round, std::int32_t max_occurrences,
                        core::EditableSchedule& work, core::Stopwatch& watch, const std::function<void()>& offer);
 
-/// Improves the incumbent by rounds of ruin and recreate. A round evicts values until the schedule is within a budget
-/// that can be tighter than the given one (evict.h). Afterwards it retains values up to the given budget (retain.h).
-/// Ends when the watch expires or after `rounds` consecutive rounds without a better schedule. If there is no budget,
-/// aims slightly below the incumbent's peak instead. Deterministic for a seed and a work limit.
+/// Improves the incumbent, i.e. the best schedule known, by rounds of ruin and recreate. Each round first evicts values
+/// until the schedule is within a budget that can be tighter than the user's (evict.h). Then the round retains values
+/// up to the user's budget (retain.h). If there is no budget, rounds aim slightly below the incumbent's peak instead.
+/// The function ends when the watch expires or after `rounds` consecutive rounds without a better schedule.
+/// Deterministic for a seed and a work limit.
 void refine(const core::Graph& graph, const SolveOptions& options, Incumbent& incumbent, core::Stopwatch& watch,
             int rounds);
 

@@ -108,16 +108,16 @@ void retain_where_it_fits(const core::Graph& graph, EditableSchedule& schedule, 
       if (schedule.place(o) < 0) continue;
       const Occurrence before = schedule.previous_of_node(o);
       if (before == EditableSchedule::kNone) continue;
-      // Recomputations dropped since the entry was made can have lowered its worth. Sort it in again if it is no longer
-      // best.
+      // Recomputations that were dropped since this candidate was queued can have lowered its worth. If another
+      // candidate is now better, queue this candidate again.
       best.worth = worth(o, best.noise);
       if (!queue.empty() && best < queue.top()) {
         queue.push(best);
         continue;
       }
-      // Without the recomputation o, those of its outputs that are read later must stay in memory from their last use
-      // before o until o. The first step of this period is `first`. The period includes the positions of steps that
-      // were dropped in this round, because the memory at these positions is updated as well.
+      // Without the recomputation o, every output of o that is read later must stay in memory from its last use before
+      // o until o. The first step of this period is `first`. The period includes the positions of steps that were
+      // dropped in this round, because the memory at these positions is updated as well.
       std::int64_t bytes = 0;
       EditableSchedule::Place first = best.place;
       const std::int32_t outputs = graph.output_count(schedule.node(o));

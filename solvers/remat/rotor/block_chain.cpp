@@ -37,7 +37,7 @@ void check_marks(const core::Graph& graph) {
   if (!any) throw core::InputError("no node of the graph is marked backward: a chain of blocks needs a training graph");
 }
 
-/// The range in which a value of the forward part is used, as indices in the forward order. `from` is its producer.
+/// Says where a value of the forward part is used, as indices in the forward order. `from` is the value's producer.
 /// `to` is its last forward reader, or the producer if there is none. Both are -1 if a backward node makes the value.
 struct Reach {
   std::int32_t from = -1, to = -1;
@@ -85,8 +85,8 @@ std::vector<std::int32_t> find_cuts(const core::Graph& graph, const std::vector<
 /// Finds the block in whose backward part node b runs. The blocks of b's predecessors must be known.
 std::int32_t backward_block(const core::Graph& graph, NodeId b, const BlockChain& chain,
                             const std::vector<std::int32_t>& last_forward_block) {
-  // Find the block of highest number in which all inputs of b are available. Of all such blocks, it runs backward
-  // first.
+  // Start with the block of highest number, and lower the number until all inputs of b are available. The block of
+  // highest number is best because it runs backward first.
   std::int32_t earliest = static_cast<std::int32_t>(chain.blocks.size()) - 1;
   std::int64_t released = 0;
   bool reads_forward = false;
@@ -102,8 +102,8 @@ std::int32_t backward_block(const core::Graph& graph, NodeId b, const BlockChain
   }
   const NodeId forward = graph.forward(b);
   if (forward == core::kNoNode) return earliest;
-  // A node that reads only gradients and frees at least as many bytes as it makes runs as early as possible. An example
-  // is a sum of gradients.
+  // A node that reads only gradients and frees at least as many bytes as it makes runs as early as possible, because
+  // running it does not increase the memory in use. An example is a sum of gradients.
   const bool early = !reads_forward && graph.size(b) <= released;
   return early ? std::max(earliest, chain.block_of[forward]) : chain.block_of[forward];
 }
@@ -170,7 +170,7 @@ BlockChain find_block_chain(const core::Graph& graph, std::int32_t longest, std:
     for (const NodeId reader : graph.readers(x)) {
       const std::int32_t block = chain.block_of[reader];
       last = std::min(last, block);
-      // Whether this reader runs in a block that neither makes the value nor has it as a checkpoint.
+      // Says whether this reader runs in a block that neither makes the value nor has it in its checkpoint.
       const bool absent = block < made || block > std::max(made, last_forward_block[x]);
       if (reach[x].from >= 0 && absent) chain.resident[x] = 1;
     }

@@ -99,18 +99,18 @@ void add_once(std::vector<NodeId>& steps, const std::vector<NodeId>& once, const
   steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
 }
 
-/// Makes backward parts of a block, which save some of the values that they read and recompute the others. A value is
-/// recomputed right before its first read.
+/// Makes several backward parts for a block. They differ in which of the values that they read are saved by the forward
+/// part. All other values are recomputed, each right before its first read.
 class BackwardMenu {
  public:
   BackwardMenu(const core::Graph& graph, const BlockChain& chain, const std::vector<std::int32_t>& rank)
       : graph_(graph), chain_(chain), rank_(rank), there_(static_cast<std::size_t>(graph.value_count()), 0) {}
 
   /// Makes backward parts for a block. The first one saves all values that it reads. If there are few such values,
-  /// makes one more part for each other choice of saved values. Otherwise, makes the others in several descents. A
+  /// makes one more part for each other choice of saved values. Otherwise, makes further parts in several descents. A
   /// descent starts with all values saved. In each step it stops saving the value that costs least to recompute per
-  /// byte, or several such values if there are many, and makes one backward part. The descents differ in random factors
-  /// on these costs.
+  /// byte, or several such values if there are many, and makes one backward part. In each descent but the first, these
+  /// costs are multiplied by random factors, so that the descents differ.
   std::vector<std::vector<NodeId>> schedules(std::int32_t block, core::Stopwatch& watch) {
     block_ = block;
     std::vector<ValueId> values;
@@ -271,8 +271,8 @@ bool as_good(const ChainTurn& a, const ChainTurn& b) {
          a.peak[kHeld] <= b.peak[kHeld];
 }
 
-/// Returns the indices of the ways or turns for which no other one is at least as good. Of equal ones, the first
-/// counts.
+/// Returns the indices of the ways or turns that no other way or turn dominates, i.e. for which none is at least as
+/// good in every measure. Of equal ways or turns, only the first is returned.
 template <class Measures>
 std::vector<std::size_t> undominated(const std::vector<Measures>& measures) {
   std::vector<std::size_t> found;
@@ -327,8 +327,8 @@ class BlockMeter {
   }
   const std::vector<ValueId>& entering() const { return *entering_; }
   const std::vector<NodeId>& once() const { return once_; }
-  /// Returns by how many bytes the peak of this block's first forward run can exceed that of a later one, because the
-  /// nodes of once() run only in the first one. Covers all forward parts measured since start().
+  /// Returns by how many bytes the peak of this block's first forward run can exceed the peaks of its later forward
+  /// runs. The nodes of once() run only in the first forward run. Covers all forward parts measured since start().
   std::int64_t more_at_first() const { return more_at_first_; }
 
   /// Makes the forward part that saves nothing for the backward part, and sets its measures in `stage`.

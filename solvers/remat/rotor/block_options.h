@@ -14,8 +14,8 @@
 
 namespace cairn::solvers {
 
-/// The nodes that each step of a ChainProblem made by block_problem() runs, in order. A stage of the problem is a block
-/// of the chain (block_chain.h).
+/// Lists, in order, the nodes that each step of a chain's schedule runs. Steps belong to a ChainProblem made by
+/// block_problem(). A stage of this problem is a block of the chain (block_chain.h).
 struct BlockSchedules {
   struct Block {
     std::vector<core::NodeId> forward;  ///< nodes of the forward run that saves nothing for the backward part
@@ -30,10 +30,11 @@ struct BlockSchedules {
   std::vector<Block> blocks;
 };
 
-/// Makes the stages of a chain of blocks. Measures several ways and turns (chain_schedule.h) of each stage, and keeps
-/// those that are not dominated. One way or turn dominates another if it is at least as good in every measure. Stores
-/// the nodes of the kept ways and turns in `schedules`. Equal blocks are computed once. When the watch expires, each
-/// stage gets only the ways found so far, at least one.
+/// Makes a ChainProblem whose stages are the blocks of the chain. Measures several ways and turns of each stage, and
+/// keeps those that are not dominated. A way is one choice of what the forward part saves for the backward part. A turn
+/// runs both parts directly one after the other (chain_schedule.h). One way or turn dominates another if it is at least
+/// as good in every measure. Stores the nodes of the kept ways and turns in `schedules`. Equal blocks are computed
+/// once. When the watch expires, each stage gets only the ways found so far, at least one.
 ChainProblem block_problem(const core::Graph& graph, const BlockChain& chain, core::Stopwatch& watch,
                            BlockSchedules& schedules);
 

@@ -1,5 +1,5 @@
-// The dynamic program for chains of stages (chain_schedule.h). The checkpoint of a stage is its input. A way is one
-// choice of what the forward run of a stage saves for its backward run. A turn runs a stage forward and directly
+// Implements the dynamic program for chains of stages (chain_schedule.h). The checkpoint of a stage is its input. A way
+// is one choice of what the forward run of a stage saves for its backward run. A turn runs a stage forward and directly
 // afterwards backward.
 
 #include "cairn/solvers/remat/rotor/chain_schedule.h"
@@ -37,7 +37,7 @@ struct ChainChoice {
   bool leaves_rest(std::int32_t first) const { return kind != ChainStep::Kind::way_forward && split > first; }
 };
 
-/// Calls visit() for a choice, and for the same choice with each set of moves to the host that is possible. The choice
+/// Calls visit() for a choice, and for the same choice combined with each possible set of moves to the host. The choice
 /// keeps `checkpoint` bytes of the stage's checkpoint and, if it is a way, what the way saves.
 template <class Visit>
 void for_each_move(ChainChoice choice, const ChainStage& stage, std::int64_t checkpoint, const ChainWay* way,
@@ -129,8 +129,8 @@ void for_each_chain_choice(const ChainProblem& problem, std::int32_t first, std:
 }
 
 /// Writes out the schedule that consists of the chosen runs. choose(first, last, entry, memory) returns the choice for
-/// a range of stages, and replaces `memory` by the memory that is left for the range that is completed first. Not
-/// recursive, because chains can be long.
+/// a range of stages, and replaces `memory` by the memory that is left for the range that is completed first. The
+/// function is not recursive, because chains can be too long for the call stack.
 template <class Memory, class Choose>
 std::vector<ChainStep> write_out_chain(std::int32_t stages, Memory memory, const Choose& choose) {
   struct Task {

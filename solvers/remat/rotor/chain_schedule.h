@@ -7,7 +7,7 @@
 
 #include "cairn/core/limit.h"
 
-/// Persistent schedules of heterogeneous chains, found by the dynamic program of Beaumont et al. ("Optimal
+/// This file finds persistent schedules of heterogeneous chains by the dynamic program of Beaumont et al. ("Optimal
 /// checkpointing for heterogeneous chains", 2019, section 4). As in Rockmate (Zhao et al. 2023, section 4.3), a stage
 /// can run forward in several ways. Each way has its own backward part.
 ///
@@ -17,27 +17,29 @@
 /// checkpoint is made, there are two possibilities: it is freed right after the next forward run of its stage, or it
 /// stays in memory until its stage has run backward.
 ///
-/// What stays in memory for a later run may be on the host meanwhile, as in Beaumont et al. ("Efficient combination of
-/// rematerialization and offloading for training DNNs", 2021). Then it takes no memory while the later stages run
-/// forward and backward. Their program follows the queue of the link. Here, a move has a price, which is added to the
-/// time, so that the same program finds the best persistent schedule with moves for each price of the link's time.
+/// A checkpoint or saved values that a later run reads may be moved to the host until then, as in Beaumont et al.
+/// ("Efficient combination of rematerialization and offloading for training DNNs", 2021). On the host, they take no
+/// device memory while the later stages run forward and backward. The program of Beaumont et al. models the queue of
+/// copies on the link between device and host. Here, each move has a price instead, which is added to the time of the
+/// schedule. So the program for schedules without moves also finds, for given prices, the best persistent schedule with
+/// moves.
 namespace cairn::solvers {
 
-/// The price of a move to the host and back that is not possible.
+/// Price of a move to the host and back if this move is not possible.
 inline constexpr double kNoMove = std::numeric_limits<double>::infinity();
 
-/// What happens to the checkpoint of a stage. kReleased: it can be freed as soon as the stage no longer needs it.
-/// kHeld: it must stay in memory, because another stage needs it later.
+/// Says what happens to the checkpoint of a stage. kReleased: it can be freed as soon as the stage no longer needs it.
+/// kHeld: it must stay in memory, because the backward part of the stage before reads it later.
 enum ChainEntry : std::uint8_t { kReleased, kHeld };
 
-/// One way to run a stage forward and, later, backward. Peaks are indexed by ChainEntry.
+/// Describes one way to run a stage forward and, later, backward. Peaks are indexed by ChainEntry.
 struct ChainWay {
   std::int64_t forward_time = 0, backward_time = 0;
   /// Bytes that the forward run keeps in memory for the backward run. The stage's checkpoint and output are not
   /// counted.
   std::int64_t saved = 0;
-  /// Time charged if saved values are on the host while later stages run, and the bytes of those that stay in memory
-  /// even then.
+  /// - move_time: time charged if saved values are on the host while later stages run.
+  /// - stays: bytes of the saved values that cannot be moved to the host and stay in memory.
   double move_time = kNoMove;
   std::int64_t stays = 0;
   bool reads_entering = false;  ///< whether the backward part needs the stage's checkpoint
@@ -48,8 +50,9 @@ struct ChainWay {
   std::int64_t backward_peak[2] = {0, 0};
 };
 
-/// A turn: one run of the forward and the backward part of a stage together, after all later stages have run backward.
-/// At that time nothing else needs the stage's output, so the turn need not make it.
+/// Describes a turn: one run of the forward part of a stage and directly afterwards of its backward part, when all
+/// later stages have run backward. At that time, no other stage needs this stage's output, so the turn need not compute
+/// it.
 struct ChainTurn {
   std::int64_t time = 0;
   /// Whether the turn reads the stage's checkpoint. If not, the turn needs nothing from the forward pass.
@@ -77,7 +80,7 @@ struct ChainProblem {
   std::vector<ChainStage> stages;
 };
 
-/// Returns the number of choices that a ChainTable compares for each level, roughly. O(n).
+/// Returns roughly the number of choices that a ChainTable compares for each level of memory. O(n) for n stages.
 std::int64_t chain_choices(const ChainProblem& problem);
 
 struct ChainStep {
@@ -91,24 +94,25 @@ struct ChainStep {
   std::int32_t stage = 0;
   Kind kind = Kind::forward;
   std::int32_t option = 0;
-  /// What is moved to the host after this forward run, and back before the stage runs again.
+  /// Says what is moved to the host after this forward run, and moved back before the stage runs again.
   bool moves_checkpoint = false, moves_saved = false;
   bool operator==(const ChainStep&) const = default;
 };
 
-/// Least memory of any persistent schedule, and a schedule that needs only this memory.
+/// Holds the least memory of any persistent schedule, and the steps of a schedule that needs only this memory.
 struct LeastMemory {
   std::int64_t bytes = 0;
   std::vector<ChainStep> steps;
 };
-/// Computes the least memory exactly. O(n^2 (n + w)) for n stages with w ways and turns each.
+/// Computes exactly the least memory of any persistent schedule. O(n^2 (n + w)) time for n stages with w ways and turns
+/// each.
 LeastMemory least_chain_memory(const ChainProblem& problem);
 
-/// A table of the least time for each amount of memory from 0 to `most_bytes`. Memory is counted in units of unit()
-/// bytes, and a level is a number of units, at most `levels`. The byte counts of the problem are rounded up to units,
-/// so a schedule that the table finds for a level never needs more bytes than the level has. The times are exact if all
-/// byte counts are multiples of the unit. If `levels` allows such a unit, it is chosen. Takes O(n^2 (n + w) levels)
-/// time and at most 8 n^2 levels bytes of memory, for n stages with w ways and turns each.
+/// Computes a table of the least time for each amount of memory from 0 to `most_bytes`. Memory is counted in units of
+/// unit() bytes, and a level is a number of units, at most `levels`. The byte counts of the problem are rounded up to
+/// units, so a schedule that the table finds for a level never needs more bytes than the level has. The times are exact
+/// if all byte counts are multiples of the unit. If `levels` allows such a unit, it is chosen. Takes O(n^2 (n + w)
+/// levels) time and at most 8 n^2 levels bytes of memory, for n stages with w ways and turns each.
 class ChainTable {
  public:
   /// Fills the table. The problem must outlive the table.
@@ -119,8 +123,8 @@ class ChainTable {
   bool complete() const { return complete_; }
   std::int64_t unit() const { return unit_; }
   std::int64_t top() const { return top_; }
-  /// Returns the least time of the persistent schedules within the level. Returns infinity if there is none. Times are
-  /// added up in doubles, which are exact up to 2^53.
+  /// Returns the least time of the persistent schedules within the level. Returns infinity if no schedule is within the
+  /// level. Times are added up in doubles, which are exact up to 2^53.
   double time(std::int64_t level) const;
   /// Returns a schedule that takes time(level). Returns no steps if this time is infinite. O(n (n + w)).
   std::vector<ChainStep> steps(std::int64_t level) const;

@@ -7,16 +7,17 @@
 
 namespace cairn::solvers {
 
-/// A part of a training graph: some forward nodes and their backward nodes. Each of the two lists is in an order in
-/// which it can run. In a graph without backward nodes, a layer is any convex set of nodes: no path leads from the set
-/// out and back in.
+/// Describes a part of a training graph: some forward nodes and their backward nodes. Each of the two lists is in an
+/// order in which its nodes can run. In a graph without backward nodes, a layer is any convex set of nodes: no path
+/// leads from the set out and back in.
 struct Layer {
   std::vector<core::NodeId> forward, backward;
 };
 
-/// One way to run a layer. `forward` lists the nodes that run in the forward pass, and `backward` those that run in the
-/// backward pass. The backward pass runs forward nodes again if it needs values that the forward pass did not leave in
-/// memory. The values that the backward pass reads but does not make stay in memory between the passes.
+/// Describes one way to run a layer. `forward` lists the nodes that run in the forward pass, and `backward` lists the
+/// nodes that run in the backward pass. The backward pass runs forward nodes again if it needs values that the forward
+/// pass did not leave in memory. The values that the backward pass reads but does not make stay in memory between the
+/// passes.
 struct LayerOption {
   std::vector<core::NodeId> forward, backward;
 

@@ -1,5 +1,5 @@
-// The solver rotor (rotor.h). A level is an amount of memory for which the dynamic program computes the least time
-// (ChainTable). A resident is a value that is never recomputed.
+// Implements the solver rotor (rotor.h). A level is an amount of memory for which the dynamic program computes the
+// least time (ChainTable). A resident is a value that is never recomputed.
 
 #include "cairn/solvers/remat/rotor/rotor.h"
 
@@ -71,7 +71,7 @@ class BlockChainSearch {
   void search(std::int64_t baseline_peak, std::int64_t levels) {
     // The bytes of a block are sometimes overestimated, for example because of rounding. So a schedule that the table
     // makes for slightly more memory than the budget can be within the budget. The bisection below finds the largest
-    // amount of memory (`level`, in units of the table) for which this is so.
+    // amount of memory (`level`, in units of the table) for which the table's schedule is within the budget.
     const std::int64_t budget = std::max<std::int64_t>(*options_.budget, 1);
     const std::int64_t most = std::max(std::min(baseline_peak, budget + budget / 4), budget);
     const ChainTable table(problem_, most, levels, watch_);

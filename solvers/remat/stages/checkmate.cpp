@@ -1,6 +1,6 @@
-// The solvers checkmate and checkmate-lp (checkmate.h). A stage of a schedule consists of the steps between two
-// consecutive first runs of nodes. A memory row is a constraint of the program that limits the bytes in memory during
-// one run.
+// Implements the solvers checkmate and checkmate-lp (checkmate.h). A stage of a schedule consists of the steps between
+// two consecutive first runs of nodes. A memory row is a constraint of the program that limits the bytes in memory
+// during one run.
 
 #include "cairn/solvers/remat/stages/checkmate.h"
 
@@ -29,13 +29,13 @@ constexpr Scope kStages{OrderRule::stages, 0};
 /// Approximate memory that an engine needs for each term of a program.
 constexpr std::int64_t kBytesATerm = 256;
 
-/// A local search for schedules in stages. Evicts values until memory is within a goal. Next, sorts the repeated runs
+/// Searches locally for schedules in stages. Evicts values until memory is within a goal. Next, sorts the repeated runs
 /// of each stage by the input order, which the rule for stages demands. Afterwards retains values in memory where they
 /// fit.
 ///
 /// Works on a graph that has an additional node behind each node, called its anchor. The anchor reads a value of 0
-/// bytes from the node. It makes sure that the node's first run stays at its position, as the rule for stages demands.
-/// Without anchors, a first run could be dropped if its value is evicted before another node reads it.
+/// bytes from the node. The anchor makes sure that the node's first run stays at its position, as the rule for stages
+/// demands. Without anchors, a first run could be dropped if its value is evicted before another node reads it.
 class StageSearch {
  public:
   StageSearch(const core::Graph& graph, const SolveOptions& options, Incumbent& incumbent)

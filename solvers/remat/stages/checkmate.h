@@ -13,14 +13,14 @@ struct CheckmateOptions : SolveOptions {
   int threads = 0;  ///< number of threads of CP-SAT; 0: one for each core. HiGHS always uses one thread
 };
 
-/// Finds the cheapest schedule within the budget among the schedules in stages (OrderRule::stages), or proves that
-/// there is none. This is Checkmate (Jain et al. 2020). Without a budget, or if no schedule is within the budget, finds
-/// the least peak of schedules in stages. Without a budget, also finds the least cost at that peak.
+/// Finds the cheapest schedule within the budget among the schedules in stages (OrderRule::stages), or proves that no
+/// such schedule exists. This is Checkmate (Jain et al. 2020). Without a budget, or if no schedule is within the
+/// budget, finds the least peak of schedules in stages. Without a budget, also finds the least cost at that peak.
 ///
 /// Solves a mixed-integer program. Its variables say which node runs in which stage, and which value is retained from
 /// one stage to the next; docs/remat/stages.md lists the constraints. The program counts memory exactly, so its optimum
 /// is the optimum of the schedules in stages. For n nodes and m inputs it has O(n (n + m)) variables. Its constraints
-/// have as many terms in total, plus O(n) terms for each constraint that limits memory. Takes exponential time.
+/// have O(n (n + m)) terms in total, plus O(n) terms for each constraint that limits memory. Takes exponential time.
 ///
 /// A tenth of the limit is spent on a local search among the schedules in stages. This search gives the engine its
 /// first schedule. If the limit ends the engine early, the answer is the best schedule that is known then, with the

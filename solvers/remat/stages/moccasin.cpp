@@ -1,4 +1,5 @@
-// The solver moccasin (moccasin.h). A stage of a schedule consists of the steps between two consecutive first runs.
+// Implements the solver moccasin (moccasin.h). A stage of a schedule consists of the steps between two consecutive
+// first runs.
 
 #include "cairn/solvers/remat/stages/moccasin.h"
 
@@ -63,7 +64,7 @@ void search_stages(const core::Graph& graph, const SolveOptions& options, Incumb
   while (const std::optional<RuinRound> round = rounds.next(watch, graph.node_count())) {
     const bool afresh = round->from_baseline || !first_runs_in_order(incumbent.schedule().steps, rank);
     work.assign(afresh ? baseline.steps : incumbent.schedule().steps);
-    // Repeated runs whose values are not read are dropped, but no first runs, so that the order of first runs stays.
+    // Drops repeated runs whose values are not read. Keeps all first runs, so that their order stays.
     ruin_and_recreate(ordered, *round, incumbent.scope().max_occurrences, work, watch,
                       [&] { incumbent.offer(core::drop_unread(graph, {in_stages(work.steps(), rank)}, true)); });
   }
@@ -72,8 +73,8 @@ void search_stages(const core::Graph& graph, const SolveOptions& options, Incumb
 /// Stages in which a node may run again, ascending. Indexed by the node's rank, which is its index in the input order.
 using Stages = std::vector<std::vector<std::int32_t>>;
 
-/// The constraint program, either for schedules in stages (`staged`) or for any order. A node is given by its rank in
-/// the input order.
+/// Builds and solves the constraint program, either for schedules in stages (`staged`) or for any order. A node is
+/// given by its rank in the input order.
 class RetentionModel {
  public:
   /// Builds the program. Allows at most `c` runs of each node. If `only` is given, which requires `staged`, allows
@@ -96,7 +97,7 @@ class RetentionModel {
   std::int64_t size_unit() const { return size_unit_; }
   std::int64_t cost_unit() const { return cost_unit_; }
 
-  /// Limits memory at any time to `units` units of size_unit() bytes.
+  /// Limits the memory at every time to `units` units of size_unit() bytes.
   void limit_memory(Affine units) { model_.add_cumulative(intervals_, demands_, units); }
 
   /// Makes the peak the objective. `least` and `most` are in units of size_unit() bytes. A peak of less than `least`
@@ -135,7 +136,7 @@ class RetentionModel {
   }
 
  private:
-  /// A possible run of a node. An event is a place in the sequence of all runs; events have numbers from 0.
+  /// Describes a possible run of a node. An event is a place in the sequence of all runs; events have numbers from 0.
   struct Run {
     std::int32_t rank = 0;
     bool first = true;   ///< whether it is the node's first run, which always takes place
@@ -225,8 +226,8 @@ class RetentionModel {
     if (!staged_) model_.add_all_different(events);
   }
 
-  /// Adds for each output of each run a variable for its end, which is the event after its last read, and the interval
-  /// of time in which it takes memory.
+  /// Adds for each output of each run a variable for the end of the output's lifetime, which is the event after its
+  /// last read. Also adds the interval of time in which the output takes memory.
   void add_ends() {
     ends_.resize(runs_.size());
     for (std::size_t k = 0; k < runs_.size(); ++k) {
@@ -294,8 +295,8 @@ class RetentionModel {
   Literal before(std::int32_t u, std::int32_t w) {
     const Run &earlier = runs_[u], &later = runs_[w];
     if (earlier.first) {
-      // Run u is the first run of its node. So it is before the first run of every reader, and before all other runs of
-      // the readers.
+      // Run u is the first run of its node. So it takes place before the first run of every reader, and therefore
+      // before all later runs of the readers.
       if (!staged_ && later.first) add_order(earlier.at, later.at, 1, {});
       return true_;
     }
@@ -326,8 +327,8 @@ class RetentionModel {
       otherwise.push_back(later.active);
       model_.add_implication(literal, later.active);
     }
-    // The literal says whether `earlier` runs before `later`. If a place is a stage, the two can have the same place.
-    // The node of `earlier` comes first in the input order and therefore also within a stage.
+    // The literal says whether `earlier` runs before `later`. If a place is a stage, both runs can have the same place.
+    // Within a stage, `earlier` still runs first, because its node comes first in the input order.
     add_order(Affine(earlier.place), Affine(later.place), staged_ ? 0 : 1, then);
     add_order(Affine(later.place), Affine(earlier.place), staged_ ? 1 : 0, otherwise);
     return known->second = literal;
@@ -428,7 +429,8 @@ class RetentionModel {
 
 /// Makes neighbourhoods of a schedule in stages, for large neighbourhood search. A neighbourhood consists of the
 /// repeated runs that the engine may choose from: those of the given schedule and, in a window of stages, more runs. In
-/// the window, a node may run again in each stage whose first run is one of its readers or a reader of a reader.
+/// the window, a node may run again in each stage that ends with the first run of one of its readers, or of a reader of
+/// its readers.
 class Windows {
  public:
   explicit Windows(const core::Graph& graph)
@@ -572,8 +574,8 @@ class Moccasin {
     double width = 0.25 * n;
     for (int idle = 0; idle < kMostIdle && width < n && !incumbent_.cannot_improve() && !part.expired_now(); ++idle) {
       const auto span = std::max(static_cast<std::int32_t>(width), 1);
-      // The window can begin before the first stage or end after the last. So each stage is in it with the same
-      // probability.
+      // The window can begin before the first stage or end after the last stage. So each stage is in the window with
+      // the same probability.
       const auto first = static_cast<std::int32_t>(random.next() % static_cast<std::uint64_t>(n + span)) - span;
       const Stages open = windows.around(incumbent_.schedule(), c_, first, span);
       core::Limit limit = part.rest();

@@ -1,5 +1,5 @@
-// The integer program of checkmate() (stage_model.h). Stage t of a schedule ends with the first run of node t. A value
-// is retained into a stage if it is in memory when the stage begins.
+// Builds the integer program of checkmate() (stage_model.h). Stage t of a schedule ends with the first run of node t. A
+// value is retained into a stage if it is in memory when the stage begins.
 
 #include "cairn/solvers/remat/stages/stage_model.h"
 

@@ -25,11 +25,12 @@ struct StageAim {
   std::vector<bool> rows;
 };
 
-/// The integer program of checkmate(). Nodes are numbered along the input order. Stage t of a schedule ends with the
-/// first run of node t; nodes of lower numbers can run again before that, in ascending order. R[t][v] says whether node
-/// v runs in stage t. S[t][x] says whether value x is retained into stage t, which means that it is in memory when the
-/// stage begins. Further variables say, for each stage, value and reader of the value, whether the value is still
-/// needed when it is the reader's turn: by this reader, by a later one, or for the next stage.
+/// Builds the integer program of checkmate(). Nodes are numbered along the input order. Stage t of a schedule ends with
+/// the first run of node t; nodes of lower numbers can run again before that, in ascending order. The variable R[t][v]
+/// says whether node v runs in stage t. The variable S[t][x] says whether value x is retained into stage t, which means
+/// that it is in memory when the stage begins. Further variables say, for each stage, value and reader of the value,
+/// whether the value is still needed when it is the reader's turn: by this reader, by a later reader, or by the next
+/// stage.
 ///
 /// In a solution that retains no value without use, memory is counted exactly. A value is in memory at a step if and
 /// only if this step or a later step of the stage reads it, or it is retained into the next stage. The variables for
@@ -60,7 +61,7 @@ class StageModel {
   std::vector<std::int64_t> values_of(const core::Schedule& schedule) const;
 
  private:
-  /// An entry of the program: a variable, or a constant (kZero, kOne).
+  /// Stands for an entry of the program: a variable, or a constant (kZero, kOne).
   using Entry = LinearModel::Variable;
   static constexpr Entry kZero = LinearSum::kZero, kOne = LinearSum::kOne;
   struct Value {

@@ -12,8 +12,9 @@
 namespace cairn::solvers {
 namespace {
 
-/// Returns the proof that no schedule is within the budget because of what one node needs, or because of all kept
-/// values, which are a proof without moments. Nothing if there is none.
+/// Returns a simple proof that no schedule is within the budget, or nothing if there is none. Either one node alone
+/// needs more than the budget while it runs, or all kept values together do. In the second case, the proof has no
+/// moments.
 std::optional<MomentsProof> proof_by_size(const core::Graph& graph, std::int64_t budget) {
   const core::PeakBound needs = core::explain_peak_lower_bound(graph);
   if (needs.bytes <= budget) return std::nullopt;

@@ -8,8 +8,9 @@
 
 namespace cairn::solvers {
 
-/// Finds a bound that can be certified, as high as possible, but at most `enough`. It is that of cut_bound(), unless
-/// only a relaxation gave this bound.
+/// Finds a lower bound on the cost together with a proof that can be verified. The bound is as high as possible, but at
+/// most `enough`. It can be lower than the bound of cut_bound() if cut_bound() got its bound only from minimum cuts
+/// (MomentBound), for which there is no such proof.
 Certificate certify(const core::Graph& graph, std::int64_t budget, OrderRule order, std::int64_t enough,
                     core::Stopwatch& watch);
 

@@ -33,7 +33,8 @@ class CutBounding {
   }
 
  private:
-  /// What a MomentBound found.
+  /// Stores what a MomentBound found: the moment, the bound on the extra cost, and the price of a byte that gives this
+  /// bound.
   struct Single {
     Moment moment;
     std::int64_t extra;
@@ -42,7 +43,8 @@ class CutBounding {
 
   bool done() { return answer_.infeasible || answer_.value >= enough_ || watch_.expired_now(); }
 
-  /// Tries the moments that need the most memory. Of moments that are near each other, only the first counts.
+  /// Tries the moments that need the most memory. Of several neighbouring moments, tries only the one that needs the
+  /// most.
   void try_largest() {
     constexpr int kMost = 12;
     constexpr std::size_t kParts = 100;
@@ -63,7 +65,7 @@ class CutBounding {
     }
   }
 
-  /// Tries neighbours of the best moment, as long as they are better.
+  /// Tries the neighbours of the best moment. If a neighbour gives a higher bound, continues with its neighbours.
   void climb() {
     if (answer_.moment == core::kNoNode) return;
     while (!done()) {
@@ -111,8 +113,9 @@ class CutBounding {
     watch_.charge(part.work());
   }
 
-  /// Returns the moments and one more, of those that raise the bound the one that raises it most. Returns nothing if
-  /// none does. `prices` are those of the moments.
+  /// Returns the given moments and one more: the one that raises the bound most. Returns nothing if no further moment
+  /// raises the bound. `prices` has the prices of the given moments, and is replaced by the prices of the returned
+  /// moments.
   std::optional<Moments> one_more(const Moments& moments, std::vector<double>& prices, core::Stopwatch& watch) {
     std::optional<Moments> best;
     if (moments.count() >= options_.together) return best;
@@ -128,8 +131,8 @@ class CutBounding {
     return best;
   }
 
-  /// Solves the integer program of moments. If this raises the bound, or if no choice is known, takes over the choice
-  /// and the prices, and returns true.
+  /// Solves the integer program of the moments, beginning with the prices `start`. If this raises the bound, or if no
+  /// choice is known, takes over the choice and the prices, and returns true.
   bool take(const Moments& moments, std::vector<double> start, std::int64_t known, std::vector<double>& prices,
             core::Stopwatch& watch) {
     known = std::max(known, answer_.value - base_);
@@ -144,13 +147,15 @@ class CutBounding {
     return true;
   }
 
-  /// Returns moments that can be added to those of the choice: first runs at which the schedule of the choice exceeds
-  /// the budget most, and the best single moments. Returns none if the schedule is within the budget.
+  /// Returns nodes whose first runs can be added as moments. These are the first runs at which the schedule of the
+  /// current choice exceeds the budget most, and the best single moments. Returns no nodes if the schedule is within
+  /// the budget.
   std::vector<core::NodeId> next_moments() const {
     constexpr std::size_t kTried = 3, kParts = 30;
     const core::Schedule schedule = follow_choice(graph_, *answer_.choice);
     const std::vector<std::int64_t> profile = core::Evaluator(graph_).profile(schedule);
-    std::vector<std::pair<std::int64_t, std::size_t>> steps;  // memory and number of steps
+    // Bytes in memory during a step, and the index of the step.
+    std::vector<std::pair<std::int64_t, std::size_t>> steps;
     std::vector<std::uint8_t> ran(graph_.node_count(), 0);
     for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
       if (std::exchange(ran[schedule.steps[i]], 1) == 0 && profile[2 * i + 1] > options_.budget)
@@ -188,16 +193,17 @@ class CutBounding {
   const std::int64_t enough_;
   const std::function<void(std::int64_t)>& raised_;
   core::Stopwatch& watch_;
-  std::vector<std::int64_t> memory_;  ///< during each step of the input order
+  std::vector<std::int64_t> memory_;  ///< bytes in memory during each step of the input order
   std::vector<std::uint8_t> tried_;
   std::int64_t base_ = 0;
   std::size_t best_ = 0;
-  std::vector<Single> singles_;  ///< the moments of the highest bounds, the highest first
+  std::vector<Single> singles_;  ///< the moments with the highest bounds, by descending bound
   CutBound answer_;
 };
 
-/// Returns for each node whether it runs before the moment: the ancestors of the moment's node, and what comes before
-/// it in the input order and does not run again or, if the order is not free, all that comes before it.
+/// Returns for each node whether it runs before the moment. If the order rule is not `free`, these are all nodes before
+/// the moment's node in the input order. If the rule is `free`, a node that the cut runs again after the moment is left
+/// out, unless the moment's node or another node that runs before the moment needs it.
 std::vector<std::uint8_t> runs_before(const core::Graph& graph, core::NodeId moment, const MomentCut& cut,
                                       OrderRule rule) {
   const auto order = graph.input_order();
@@ -220,7 +226,8 @@ CutBound cut_bound(const core::Graph& graph, const MomentCutOptions& options, st
 
 std::int64_t cut_peak_bound(const core::Graph& graph, MomentCutOptions options, std::int64_t max_cost,
                             std::int64_t known, core::Stopwatch& watch) {
-  constexpr std::int64_t kNear = 100'000;  // part of the peak at which the bisection ends
+  // The bisection ends when its range is at most the peak divided by this number
+  constexpr std::int64_t kNear = 100'000;
   std::int64_t low = std::min(core::peak_lower_bound(graph), known), high = known;
   while (high - low > high / kNear && !watch.expired_now()) {
     options.budget = low + (high - low) / 2;
@@ -242,7 +249,7 @@ core::Schedule follow_cut(const core::Graph& graph, core::NodeId moment, const M
     choice.runs.push_back(before[v] != 0 || v == moment ? kBefore : kAfter);
     for (const core::ValueId x : graph.outputs(v)) choice.held[x] = cut.again[v] == 0 ? kBefore : 0;
   }
-  // Inputs of the moment's node are in memory, even if their nodes run again.
+  // Inputs of the moment's node are in memory at the moment, even if the nodes that make them run again.
   for (const core::ValueId x : graph.inputs(moment)) choice.held[x] = kBefore;
   return follow_choice(graph, choice);
 }

@@ -14,46 +14,50 @@
 namespace cairn::solvers {
 
 struct CutBound {
-  std::int64_t value = 0;   ///< no schedule within the budget costs less; with a link, none has a lower makespan
+  /// Lower bound on the cost of all schedules within the budget; with a link, on their makespan
+  std::int64_t value = 0;
   bool infeasible = false;  ///< whether it is proved that no schedule is within the budget
-  /// The moment that gives the bound or the proof, or the first of several, if the bound is above the cost of the input
-  /// order.
+  /// The node whose first run is the moment from which the bound or the proof of infeasibility follows. If several
+  /// moments were used together, this is the first one. kNoNode: the bound is only the cost of running each node once.
   core::NodeId moment = core::kNoNode;
-  /// A cheap choice at one or several moments, if integer programs were solved.
+  /// A cheap choice of runs and held values at one or several moments. Absent if no integer program was solved.
   std::optional<MomentsChoice> choice;
-  /// The proof of the highest bound that integer programs gave, which can be below `value`.
+  /// The proof of the highest bound that integer programs gave. This bound can be below `value`.
   MomentsProof proof;
 };
 
-/// Bounds the cost, or the makespan if there is a link, by MomentBound at several moments: those of the input order
-/// that need the most memory, and their neighbours. This takes some minimum cuts for each moment. Without a link,
-/// raises the bounds of the best moments to the optima of their integer programs by moments_optimum(). After that, adds
-/// moments to the best one, up to MomentCutOptions::together in all. It tries those at which the schedule of the choice
-/// so far exceeds the budget, and the best single ones. Calls `raised` with every bound that is higher than all before.
-/// Ends when the watch expires, or when the bound reaches `enough`.
+/// Computes a lower bound on the cost of all schedules within the budget or, if there is a link, on their makespan.
+/// First computes MomentBound, which takes some minimum cuts, at several moments. A moment is the first run of a node.
+/// The moments tried are those at which the input order needs the most memory, and their neighbours. Without a link,
+/// the bounds of the best moments are then raised to the optima of their integer programs by moments_optimum().
+/// Finally, moments are added to the best one, up to MomentCutOptions::together in all. Candidates for this are the
+/// moments at which the schedule of the choice so far exceeds the budget, and the best single moments. Calls `raised`
+/// with every bound that is higher than all bounds before. Ends when the watch expires, or when the bound reaches
+/// `enough`.
 CutBound cut_bound(const core::Graph& graph, const MomentCutOptions& options, std::int64_t enough,
                    const std::function<void(std::int64_t)>& raised, core::Stopwatch& watch);
 
-/// Bounds the peak of all schedules that cost at most `max_cost` (with a link: whose makespan is at most `max_cost`)
-/// from below, by bisection: a budget is too small if cut_bound() is above `max_cost`. Returns at most `known`, the
-/// peak of a known schedule, and at least core::peak_lower_bound(). options.budget is not read. Takes about 20 calls of
-/// cut_bound().
+/// Returns a lower bound on the peak of all schedules that cost at most `max_cost`. With a link, the bound holds for
+/// all schedules whose makespan is at most `max_cost`. Finds the bound by bisection: a budget is too small if the bound
+/// of cut_bound() for this budget is above `max_cost`. `known` is the peak of a known schedule. The result is at least
+/// core::peak_lower_bound() and at most `known`. options.budget is ignored. Takes about 20 calls of cut_bound().
 std::int64_t cut_peak_bound(const core::Graph& graph, MomentCutOptions options, std::int64_t max_cost,
                             std::int64_t known, core::Stopwatch& watch);
 
-/// Returns a schedule that follows a cut: up to the moment, nodes run in the input order. After it, they do, too, but
-/// before a node runs, those of its inputs that the cut neither holds nor moves are computed again, with all that this
-/// needs. If `order` is `free`, nodes whose outputs the moment's node does not need can run after the moment, even if
-/// they come before it in the input order. Without transfers. The schedule may exceed the budget, because the cut says
-/// nothing of other moments.
+/// Returns a schedule that follows a cut. Nodes run in the input order, both up to the moment and after it. Before a
+/// node runs after the moment, its inputs that the cut neither holds nor moves are computed again, together with the
+/// inputs that are missing for this. If `order` is `free`, a node that the cut runs after the moment does not run
+/// before it, unless a node that runs before the moment needs its outputs. The schedule has no transfers. It may exceed
+/// the budget, because the cut limits memory only at the moment.
 core::Schedule follow_cut(const core::Graph& graph, core::NodeId moment, const MomentCut& cut, OrderRule order);
 
-/// A cut with the schedule that follows it.
+/// Holds a cut and the schedule that follows it.
 struct CutSchedule {
   MomentCut cut;
-  core::Schedule schedule;  ///< that of follow_cut()
+  core::Schedule schedule;  ///< the schedule of follow_cut()
 };
-/// Returns a nearly cheapest cut at a moment within the budget, or nothing if there is none or the watch expires.
+/// Returns a cut at the moment whose held bytes are within the budget and whose cost is nearly the least, with its
+/// schedule. Returns nothing if no such cut is found or the watch expires.
 std::optional<CutSchedule> cut_schedule(const core::Graph& graph, const MomentCutOptions& options, core::NodeId moment,
                                         core::Stopwatch& watch);
 

@@ -1,4 +1,4 @@
-// A lower bound on the cost from what is in memory at one moment, by minimum cuts (moment_cut.h).
+// Computes a lower bound on the cost from what is in memory at one moment, by minimum cuts (moment_cut.h).
 
 #include "cairn/solvers/remat/bound/cut/moment_cut.h"
 
@@ -16,11 +16,11 @@ namespace {
 
 __extension__ using Wide = __int128;
 
-// The scaled cost of running each node once is below 2^kCostBits. Prices are below 2^(kCostBits + 1), which no value is
-// worth, so that the capacities of 2^16 values add up to less than FlowNetwork::kUnlimited.
+// The scaled cost of running each node once is below 2^kCostBits. The price of a value is at most 2^(kCostBits + 1),
+// because no value is worth more. So the capacities of 2^16 values add up to less than FlowNetwork::kUnlimited.
 constexpr int kCostBits = 44;
 constexpr std::int64_t kMostPrice = std::int64_t{1} << (kCostBits + 1);
-// Prices of a byte and of time on the link are integers in units of 2^-kPriceBits and 2^-kLinkBits.
+// The price of a byte is an integer in units of 2^-kPriceBits, the price of time on the link in units of 2^-kLinkBits.
 constexpr int kPriceBits = 16, kLinkBits = 30;
 
 constexpr std::int64_t floor_product(std::int64_t a, std::int64_t b, int bits) {
@@ -84,8 +84,8 @@ std::int64_t MomentBound::scaled(std::int64_t cost) const {
   return static_cast<std::int64_t>(std::min<Wide>(value, FlowNetwork::kUnlimited));
 }
 
-/// Returns the price of time on the link, between 0 and 1, at which moved bytes cost as much as held ones. A larger
-/// price than 1 is useless, because the makespan can be extended instead.
+/// Returns the price of time on the link, between 0 and 1, at which moving the fastest value costs as much as holding
+/// it. A price above 1 is useless, because extending the makespan by one unit of time costs only 1.
 double MomentBound::link_price(double price) const { return std::min(1.0, price * bytes_per_cost_); }
 
 void MomentBound::set_prices(double price, bool weighted) {
@@ -144,8 +144,9 @@ std::optional<MomentBound::Point> MomentBound::evaluate(double price, core::Stop
   return point;
 }
 
-/// Maximizes the dual, which is concave in the price, up to the price at which link_price() reaches 1. Two tangents
-/// enclose the maximum. Beyond that price the tangents can miss it, which lowers the bound.
+/// Maximizes the Lagrangian dual over the price of a byte. Up to the price at which link_price() reaches 1, the dual is
+/// concave, and two tangents enclose its maximum. At higher prices, the tangents can miss the maximum. Then the bound
+/// is lower, but still valid.
 void MomentBound::maximize_with(Mover mover, core::Stopwatch& watch) {
   constexpr int kFactors = 30, kTangents = 40;
   constexpr double kNear = 1e-7;
@@ -157,7 +158,7 @@ void MomentBound::maximize_with(Mover mover, core::Stopwatch& watch) {
     return point;
   };
   const double all = static_cast<double>(all_again_);
-  // Brackets the maximum, by factors of 4.
+  // Find two prices between which the maximum lies, by factors of 4.
   std::optional<Point> left = at(std::max(1.0, all) / static_cast<double>(bytes_));
   std::optional<Point> right = left;
   for (int k = 0; left && left->slope < 0 && k < kFactors; ++k) {
@@ -194,8 +195,8 @@ void MomentBound::maximize(core::Stopwatch& watch) {
   mover_ = Mover::link;
 }
 
-/// Holds as much as there is room for of what crosses the minimum cut, and moves the rest. Returns nothing if the link
-/// or the host cannot take the rest.
+/// Makes a cut from the minimum cut at the price `price`. Of the values that cross the minimum cut, holds as many as
+/// there is room for, and moves the rest to the host. Returns nothing if the link or the host cannot take the rest.
 std::optional<MomentCut> MomentBound::cut_at(double price, core::Stopwatch& watch) {
   set_prices(price, true);
   if (!solve(watch)) return std::nullopt;
@@ -205,7 +206,7 @@ std::optional<MomentCut> MomentBound::cut_at(double price, core::Stopwatch& watc
   cut.moved.assign(graph_.value_count(), 0);
   for (core::NodeId v = 0; v < graph_.node_count(); ++v) cut.again[v] = !moment_.is_after(v) && !on_source_side(v);
   std::int64_t time = 0, host = 0;
-  // What cannot be moved comes first, then what is made last.
+  // Values that cannot be moved come first. Within each of the two groups, values that are made last come first.
   for (const bool movable : {false, true}) {
     for (auto arc = arcs_.rbegin(); arc != arcs_.rend(); ++arc) {
       if (movable != (arc->copy >= 0) || !crosses(*arc)) continue;

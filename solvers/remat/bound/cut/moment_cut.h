@@ -26,7 +26,8 @@ struct MomentCutOptions {
   std::int64_t together_work = core::Limit::kAnyWork;
 };
 
-/// Decides for each value that is made before the first run of a node, the *moment*, how nodes after the moment get it.
+/// Says for each value that is made before a *moment*, the first run of a node, how nodes that run after the moment get
+/// the value: its node runs again, it is held in memory, or it is on the host.
 struct MomentCut {
   std::vector<std::uint8_t> again;  ///< for each node, whether it runs again after the moment
   std::vector<std::uint8_t> held;   ///< for each value, whether it is in memory at the moment
@@ -40,33 +41,37 @@ struct MomentCut {
 /// moment, and none of its descendants has. (If the order rule is not `free`, exactly the nodes before p in the input
 /// order have run.) Call a value *needed* if its node is neither p nor a descendant of p, and if it is kept or a
 /// descendant of p reads it. (If the order rule is not `free`, the nodes behind p in the input order take the place of
-/// its descendants.) After the moment, a needed value x either is still in memory, or its node runs after the
-/// moment. In the latter case, the same holds for the inputs of that node. So let again[v] be 1 if v runs after the
-/// moment, and held[x] be 1 if x is in memory at the moment. Then
+/// its descendants.) After the moment, a needed value x either is still in memory, or its node runs after the moment.
+/// In the latter case, each input of that node must likewise be in memory at the moment or be computed again. So let
+/// again[v] be 1 if v runs after the moment, and held[x] be 1 if x is in memory at the moment. Then
 ///
 ///     held[x] + again[node of x] >= 1                  for needed x
 ///     held[y] + again[node of y] >= again[v]           for inputs y of v
 ///     sum of size(x) held[x] <= budget - size(p) - scratch(p) - bytes of inputs of p, over all x that p does not read
 ///
-/// If v has run before the moment for certain, again[v] adds cost(v) to the cost of running each node once. For every
-/// price of a byte, the least sum of the costs and the prices of the held bytes is the capacity of a minimum cut, so
-/// that each price gives a lower bound. Without a link, the largest is the optimum of the linear program above.
+/// If v has run before the moment in every schedule, again[v] = 1 adds cost(v) to the cost of running each node once.
+/// Now give each held byte a price >= 0. The least sum of these costs and of the prices of the held bytes is the
+/// capacity of a minimum cut. This capacity minus the price of all bytes on the right side of the last constraint is a
+/// lower bound on the added cost, for every price. Without a link, the largest of these lower bounds is the optimum of
+/// the linear program above.
 ///
-/// With a link, a value may also be on the host at the moment: moved[x] takes part beside held[x]. All evicts that are
-/// over before the moment fit into the time until then, which is at most the cost of all nodes that can run before the
-/// moment, plus the time by which the makespan exceeds the cost of running each node once and again[v]. If there is a
-/// budget of the host, the moved bytes keep to it.
+/// With a link, a value may also be on the host at the moment. Then moved[x] is 1, and moved[x] is added to held[x] in
+/// the first two constraints. The copies of these values to the host end before the moment, so together they take at
+/// most the time until the moment. This time is at most the cost of all nodes that can run before the moment, plus the
+/// time by which the makespan exceeds the cost of all first runs and of the runs counted by again[v]. If the host has a
+/// budget, the moved bytes must also be within this budget.
 class MomentBound {
  public:
-  /// The graph and the options must outlive this.
+  /// The graph and the options must outlive this object.
   MomentBound(const core::Graph& graph, core::NodeId moment, const MomentCutOptions& options);
 
-  /// Computes the bound by some minimum cuts, usually about ten. If the watch expires, the bound is the best one until
-  /// then. Charges the watch the size of the network for each cut.
+  /// Computes the bound by some minimum cuts, usually about ten. If the watch expires, the bound is the best one found
+  /// until then. Charges the watch the size of the network for each cut.
   void maximize(core::Stopwatch& watch);
 
-  /// Returns by how much each schedule within the budget costs more than running each node once. With a link, the same
-  /// for the makespan. Rounded up to a whole unit of cost.
+  /// Returns a lower bound on the extra cost of every schedule within the budget, i.e. its cost above the cost of
+  /// running each node once. With a link, returns a lower bound on the makespan above this cost. Rounded up to a whole
+  /// unit of cost.
   std::int64_t extra() const { return extra_; }
   /// Returns whether it is proved that no schedule is within the budget.
   bool infeasible() const { return infeasible_; }
@@ -74,16 +79,17 @@ class MomentBound {
   double price() const { return std::ldexp(best_.price, -scale_); }
   const Moment& moment() const { return moment_; }
 
-  /// Returns a cut whose held bytes are within the budget, and nearly the cheapest one, or nothing if the watch
-  /// expired. Values that are made late are rather held than others of equal price, because the descendants of p that
-  /// run soonest mostly read these.
+  /// Returns a cut whose held bytes are within the budget and whose cost is nearly the least. Returns nothing if the
+  /// watch expired or no such cut was found. Of values of equal price, prefers to hold those that are made last,
+  /// because they are mostly read by the descendants of p that run soonest.
   std::optional<MomentCut> cut(core::Stopwatch& watch);
 
  private:
-  /// What limits the bytes that are on the host at the moment.
-  /// `any`: nothing limits them, so that only values that cannot be moved need memory.
+  /// Says what limits the bytes that are on the host at the moment. `any`: nothing limits them, so that only values
+  /// that cannot be moved need memory.
   enum class Mover : std::uint8_t { none, link, host, any };
-  /// A value of the Lagrangian dual, in scaled units of cost, and its derivative with respect to the price of a byte.
+  /// Holds a price of a byte, the value of the Lagrangian dual at this price in scaled units of cost, and the
+  /// derivative of the dual with respect to the price.
   struct Point {
     double price = 0, value = 0, slope = 0;
   };
@@ -91,7 +97,7 @@ class MomentBound {
     core::ValueId value;
     std::int32_t arc;
     std::int64_t copy;  ///< scaled duration of a copy, or -1 if the value cannot be moved
-    double weight;      ///< by which prices are multiplied in cut()
+    double weight;      ///< factor by which cut() multiplies the price of the value
   };
 
   void add_arcs();

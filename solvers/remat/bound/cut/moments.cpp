@@ -72,9 +72,10 @@ class ChoiceFollower {
   }
 
  private:
-  /// Runs a node after those that make missing inputs.
+  /// Runs a node, and before it the nodes that make its missing inputs.
   void compute(core::NodeId target) {
-    std::vector<std::pair<core::NodeId, std::size_t>> open{{target, 0}};  // nodes, and the next of their inputs
+    // Nodes that are to run, each with the index of its next input to check
+    std::vector<std::pair<core::NodeId, std::size_t>> open{{target, 0}};
     while (!open.empty()) {
       auto& [v, next] = open.back();
       const std::span<const core::ValueId> inputs = graph_.inputs(v);

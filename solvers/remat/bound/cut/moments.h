@@ -11,31 +11,32 @@
 
 namespace cairn::solvers {
 
-/// A set of stages: bit t stands for stage t.
+/// Represents a set of stages: bit t stands for stage t.
 using StageSet = std::uint8_t;
 
-/// Several moments, whose order is the same in every schedule, and the stages between them. Stage t begins after moment
-/// t-1 and ends with moment t, i.e. with the first run of node p_t, which is a run in stage t. The last stage begins
-/// after the last moment.
+/// Represents several moments and the stages between them. A moment is the first run of a node. The order of the
+/// moments must be the same in every schedule. Moment t is the first run of node p_t. Stage t begins after moment t-1
+/// and ends with moment t, so the first run of p_t belongs to stage t. The last stage begins after the last moment.
 class Moments {
  public:
   static constexpr int kMost = 3;  ///< largest number of moments
 
   explicit Moments(const core::Graph& graph, Moment moment);
 
-  /// Returns these moments and one more, or nothing if there are kMost already, or if its order with one of the others
-  /// is not the same in every schedule.
+  /// Returns these moments and one more. Returns nothing if there are already kMost moments, if the new moment is one
+  /// of them, or if the order of the new moment and one of these moments is not the same in every schedule.
   std::optional<Moments> with(Moment moment) const;
 
   int count() const { return static_cast<int>(moments_.size()); }
-  /// Returns the number t of the moment p_t = node.
+  /// Returns the number t of the moment at which `node` runs, i.e. for which p_t = node. Returns count() if there is no
+  /// such moment.
   int place(core::NodeId node) const;
   const Moment& operator[](int t) const { return moments_[static_cast<std::size_t>(t)]; }
   /// Returns the first and the last stage in which the first run of a node can be.
   int earliest(core::NodeId v) const { return earliest_[v]; }
   int latest(core::NodeId v) const { return latest_[v]; }
-  /// Returns the stages t for which a value is in memory at moment t for certain and is counted in Moment::room, or has
-  /// no bytes.
+  /// Returns the stages t for which value x takes none of the bytes of Moment::room at moment t. This is so if x is in
+  /// memory at moment t in every schedule and is already counted in Moment::room, or if x has 0 bytes.
   StageSet free(core::ValueId x) const { return free_[x]; }
 
  private:
@@ -54,9 +55,10 @@ struct MomentsChoice {
   std::vector<StageSet> held;  ///< for each value, the stages t for which it is in memory at moment t
 };
 
-/// Returns a schedule that follows a choice. In each stage, those nodes run in the input order whose first stage it is,
-/// the moment's node last. Before a node runs, its missing inputs are computed, with all that this needs. After a
-/// moment, only what is held at it is still in memory. The schedule may exceed the budget between the moments.
+/// Returns a schedule that follows a choice. In stage t, the nodes run whose first stage is t, in the input order, and
+/// the node of moment t last. Before a node runs, its missing inputs are computed, and first the missing inputs of
+/// their producers, and so on. After a moment, only the values that the choice holds at this moment are still in
+/// memory. The schedule may exceed the budget between the moments.
 core::Schedule follow_choice(const core::Graph& graph, const MomentsChoice& choice);
 
 }  // namespace cairn::solvers

@@ -44,7 +44,8 @@ class MomentsProgram {
     optimum.proof.infeasible = optimum.infeasible;
     if (optimum.infeasible) return optimum;
     const double bound = find_prices(most);
-    // Far above the rounding errors of the sums, and far below any cost of a node.
+    // The bound is lowered by an amount that is far above the rounding errors of the sums and far below the cost of a
+    // node.
     constexpr double kLargest = 9e18;
     const double sure = bound - kRounding * (std::abs(bound) + 2 * priced(rooms(), prices_)) - 1e-6;
     const auto whole = static_cast<std::int64_t>(std::ceil(std::clamp(sure, 0.0, kLargest)));
@@ -59,52 +60,54 @@ class MomentsProgram {
   }
 
  private:
-  static constexpr std::size_t kMostChoices = 1 << 18;  // of all states together, 40 bytes each
-  // Labels that one threshold makes, for one moment and for several.
+  // Largest number of choices of all states together; a choice takes 40 bytes
+  static constexpr std::size_t kMostChoices = 1 << 18;
+  // Largest number of labels that a search with one threshold makes: if there is one moment, and if there are several.
   static constexpr std::int64_t kMostLabels = 1 << 23, kMostLabelsOfSeveral = 1 << 20;
   static constexpr std::int32_t kNoIndex = -1;
-  static constexpr double kRounding = 1e-9;  // Rounding errors of sums of prices are far below this part of the sums.
-  using Bytes = std::array<std::int64_t, Moments::kMost>;  ///< for each moment
-  /// For each value that is in the state, the stages in which a node reads it that may or may not run there, without
-  /// those in which a node reads it for certain.
+  // Rounding errors of sums of prices are far below this fraction of the sums
+  static constexpr double kRounding = 1e-9;
+  using Bytes = std::array<std::int64_t, Moments::kMost>;  ///< a number of bytes for each moment
+  /// Says for each value in the state in which stages optional runs read the value. A run is optional if a schedule may
+  /// contain it or not. Stages in which a node reads the value in every schedule are left out.
   __extension__ using Demand = unsigned __int128;
   static constexpr int kBits = 128;
 
   struct Output {
     ValueId value;
-    std::int32_t place = kNoIndex;  ///< of its stages in a Demand, if it is part of the state
+    std::int32_t place = kNoIndex;  ///< first bit of its stages in a Demand; kNoIndex: it is not part of the state
   };
   struct Input {
     std::int32_t place;
-    StageSet open;  ///< stages in which no node reads the value for certain
+    StageSet open;  ///< stages in which no node reads the value in every schedule
   };
   struct Item {
     NodeId node;
     std::vector<StageSet> runs;  ///< all sets of stages in which the node can run
     std::vector<Output> outputs;
-    std::vector<Input> inputs;  ///< those that are part of the state
+    std::vector<Input> inputs;  ///< inputs that are part of the state
   };
   struct Choice {
-    std::int32_t next;  ///< state of the next layer
+    std::int32_t next;  ///< index of the resulting state in the next layer
     StageSet runs;
     std::int64_t cost;
     Bytes bytes;
   };
   struct State {
     Demand demand = 0;
-    std::int32_t first = 0, count = 0;  ///< of its choices
-    std::int32_t best = 0;              ///< the cheapest choice at the prices, counted from `first`
-    double rest = 0;                    ///< least sum of costs and prices from here on
-    Bytes least{};                      ///< least bytes from here on
+    std::int32_t first = 0, count = 0;  ///< range of its choices in choices_
+    std::int32_t best = 0;              ///< index of the cheapest choice at the current prices, counted from `first`
+    double rest = 0;                    ///< least sum of costs and prices of this and all later items
+    Bytes least{};                      ///< least bytes of this and all later items
   };
   struct Label {
     std::int64_t cost = 0;
     Bytes bytes{};
     std::int32_t last = kNoIndex;  ///< index of the last deviation
   };
-  /// A choice that differs from State::best.
+  /// Records a choice of a label that differs from State::best.
   struct Deviation {
-    std::int32_t before;  ///< index of the deviation before it
+    std::int32_t before;  ///< index of the previous deviation of the same label
     std::int32_t item, choice;
   };
   enum class Outcome : std::uint8_t { found, none, cut };  ///< cut: a limit ended the search
@@ -112,8 +115,8 @@ class MomentsProgram {
   StageSet from(int stage) const { return static_cast<StageSet>((1 << stages_) - (1 << stage)); }
   const State& first() const { return layers_.front().front(); }
 
-  /// Finds for each value the stages in which a node reads it for certain, or in which it is kept. Stage 0 does not
-  /// count.
+  /// Finds for each value the stages in which a node reads it in every schedule. If a value is kept, the last stage is
+  /// one of them. Stage 0 does not count.
   void find_certain() {
     certain_.assign(graph_.value_count(), 0);
     for (ValueId x = 0; x < graph_.value_count(); ++x) {
@@ -125,9 +128,10 @@ class MomentsProgram {
     }
   }
 
-  /// Makes the items and the layers. Leaves out inputs of runs that may or may not be, more and more, until there are
-  /// few enough states: those of nodes that only run after a moment before others, and those whose producers are far
-  /// away in the order before others.
+  /// Makes the items and the layers of the dynamic program. If there are too many states, leaves out inputs of optional
+  /// runs, more and more of them, until there are few enough. Leaves out inputs of nodes that only run after the first
+  /// moment before inputs of other nodes. Leaves out inputs whose producers are far away in the input order before
+  /// inputs whose producers are near.
   bool make_program() {
     const NodeId n = graph_.node_count();
     for (const NodeId reach : {n, n / 8, n / 64, NodeId{0}}) {
@@ -149,12 +153,14 @@ class MomentsProgram {
     return graph_.value_size(x) > 0 && distance <= (moments_.earliest(v) > 0 ? late_reach : reach);
   }
 
-  /// Finds the items, in the order of the dynamic program. Returns false if too many values are open at the same time.
+  /// Finds the items, in the order of the dynamic program. Returns false if the state would contain more values than a
+  /// Demand can hold.
   bool find_items(NodeId reach, NodeId late_reach) {
     items_.clear();
     const int most_open = kBits / stages_;
     std::vector<std::int32_t> place(graph_.value_count(), kNoIndex);
-    std::vector<std::uint8_t> used(static_cast<std::size_t>(most_open) + 1, 0);  // for each place
+    // Whether each place of a Demand is taken
+    std::vector<std::uint8_t> used(static_cast<std::size_t>(most_open) + 1, 0);
     const auto order = graph_.input_order();
     for (auto at = order.rbegin(); at != order.rend(); ++at) {
       const NodeId v = *at;
@@ -193,8 +199,9 @@ class MomentsProgram {
     return open | certain_[output.value];
   }
 
-  /// Returns the stages t at whose moments a value is held beside what is free, if its node runs in the stages `runs`
-  /// and the value is read in the stages `read`. Returns nothing if it is not there when it is read.
+  /// Returns the stages t for which a value must be held at moment t, without those for which the value is free there
+  /// (Moments::free()). The value's node runs in the stages `runs`, and the value is read in the stages `read`. Returns
+  /// nothing if the value cannot be in memory when it is read.
   std::optional<StageSet> held(ValueId x, StageSet runs, StageSet read) const {
     StageSet at = 0;
     const StageSet free = moments_.free(x);
@@ -202,7 +209,7 @@ class MomentsProgram {
       if ((read >> t & 1) == 0 || (runs >> t & 1) != 0) continue;
       int moment = t - 1;
       while (true) {
-        if ((free >> moment & 1) != 0) break;  // in memory for certain, however it came there
+        if ((free >> moment & 1) != 0) break;  // in memory at this moment in every schedule
         at |= static_cast<StageSet>(1 << moment);
         if ((runs >> moment & 1) != 0) break;
         if (--moment < 0) return std::nullopt;
@@ -211,7 +218,8 @@ class MomentsProgram {
     return at;
   }
 
-  /// Returns what a node that runs in the stages `runs` holds at each moment, or nothing if a value is missing.
+  /// Returns how many bytes of the item's outputs are held at each moment if its node runs in the stages `runs`.
+  /// Returns nothing if an output cannot be in memory when it is read.
   std::optional<Bytes> held_by(const Item& item, StageSet runs, Demand demand) const {
     Bytes bytes{};
     for (const Output& output : item.outputs) {
@@ -224,8 +232,8 @@ class MomentsProgram {
     return bytes;
   }
 
-  /// Makes the choices of an item in a state, without those that are worse than others. Appends them to choices_, and
-  /// what they demand to `wanted`.
+  /// Appends the choices of an item in a state to choices_, and the state that follows from each choice to `wanted`.
+  /// Leaves out choices that are no better than another choice.
   void add_choices(const Item& item, State& state, std::vector<Demand>& wanted) {
     Demand mine = 0;
     for (const Output& output : item.outputs) {
@@ -246,8 +254,8 @@ class MomentsProgram {
     state.count = static_cast<std::int32_t>(choices_.size()) - state.first;
   }
 
-  /// Adds a choice and what it demands, unless another choice of the state costs, holds and demands no more. Removes
-  /// the choices for which the new one is such another.
+  /// Adds a choice and the demand that follows from it, unless another choice of the same state costs no more, holds no
+  /// more bytes and leads to no larger demand. Removes the choices that are no better than the new one in this sense.
   void add_unless_worse(const Choice& choice, Demand demand, std::int32_t first, std::size_t begin,
                         std::vector<Demand>& wanted) {
     const auto no_worse = [&](const Choice& a, Demand of_a, const Choice& b, Demand of_b) {
@@ -271,8 +279,8 @@ class MomentsProgram {
     wanted.push_back(demand);
   }
 
-  /// Makes the states of all layers with their choices. Layer i has those before the choice of item i. Returns false if
-  /// there are too many.
+  /// Makes the states of all layers with their choices. Layer i contains the states before the choice for item i.
+  /// Returns false if there are too many choices or the watch expired.
   bool make_layers() {
     layers_.assign(1, {State{}});
     choices_.clear();
@@ -324,7 +332,7 @@ class MomentsProgram {
     return rooms;
   }
 
-  /// Computes State::rest and State::best at the prices. Returns the bound that they give.
+  /// Computes State::rest and State::best at the prices. Returns the bound that the prices give.
   double evaluate(const std::vector<double>& prices) {
     for (std::size_t i = items_.size(); i-- > 0;) {
       for (State& state : layers_[i]) {
@@ -342,10 +350,11 @@ class MomentsProgram {
     return first().rest - priced(rooms(), prices);
   }
 
-  /// Improves the prices. Returns the bound of the best ones, at which all states are evaluated.
+  /// Improves the prices by subgradient steps. Returns the bound that the best prices give, after evaluate() for these
+  /// prices.
   double find_prices(std::int64_t most) {
     constexpr int kAscents = 6, kRounds = 60;
-    constexpr double kAbove = 1.05;  // target of an ascent, over the bound at its begin
+    constexpr double kAbove = 1.05;  // target of an ascent, as a multiple of the bound at the beginning of the ascent
     Ascent ascent;
     ascent.best_point = prices_;
     ascent.best = evaluate(prices_);
@@ -379,10 +388,10 @@ class MomentsProgram {
     return excess;
   }
 
-  /// Raises the bound by thresholds.
+  /// Raises the bound by searches with rising thresholds (see search()).
   void raise(MomentsOptimum& optimum, std::int64_t known, std::int64_t most) {
-    // The first threshold is higher than the bound by this part of it. The distance grows by kFaster from one threshold
-    // to the next.
+    // The first threshold is higher than the bound by the fraction 1 / kPart of the bound. The distance grows by the
+    // factor kFaster from one threshold to the next.
     constexpr std::int64_t kPart = 500, kFaster = 4;
     const std::int64_t dearest = dearest_choice();
     std::int64_t step = optimum.extra / kPart;
@@ -418,7 +427,7 @@ class MomentsProgram {
     return sum;
   }
 
-  /// Looks for the cheapest choice that fits and costs at most `threshold`.
+  /// Looks for the cheapest choice that fits into memory at all moments and costs at most `threshold`.
   Outcome search(std::int64_t threshold) {
     most_ = threshold;
     most_priced_ = (static_cast<double>(threshold) + priced(rooms(), prices_)) * (1 + kRounding) + kRounding;
@@ -448,7 +457,8 @@ class MomentsProgram {
     return Outcome::found;
   }
 
-  /// Appends to a list the labels that a choice makes of others. Keeps the list in ascending order of bytes.
+  /// Extends labels of a state by one choice of the state, and appends the extended labels to the list `to` of the next
+  /// state `after`. `number` is the index of the choice in the state. Keeps the list in ascending order of bytes.
   void extend(const std::vector<Label>& labels, std::int32_t item, const State& state, std::int32_t number,
               const State& after, std::vector<Label>& to) {
     const Choice& choice = choices_[state.first + number];
@@ -473,8 +483,9 @@ class MomentsProgram {
     watch_.charge(std::ssize(labels));
   }
 
-  /// Drops labels for which another label has neither more cost nor more bytes. Compares each label with the last
-  /// kCompared ones that are kept, or with all if there is one moment, where the last one is the cheapest.
+  /// Drops each label for which another label has no higher cost and no more bytes at any moment. Compares a label with
+  /// the last kCompared labels that are kept. If there is only one moment, the last kept label is the cheapest, so
+  /// comparing with this label is enough.
   void drop_dominated(std::vector<Label>& list) {
     constexpr std::size_t kCompared = 64;
     std::size_t kept = 0;
@@ -490,7 +501,7 @@ class MomentsProgram {
     list.resize(kept);
   }
 
-  /// Returns the choice of the label best_. What is held follows from all inputs of all runs.
+  /// Returns the choice of the label best_. Which values are held follows from the inputs of all chosen runs.
   MomentsChoice choice() const {
     MomentsChoice choice{
         {}, std::vector<StageSet>(graph_.node_count(), 0), std::vector<StageSet>(graph_.value_count(), 0)};
@@ -509,7 +520,8 @@ class MomentsProgram {
     for (ValueId x = 0; x < graph_.value_count(); ++x) {
       StageSet read = certain_[x];
       for (const NodeId w : graph_.readers(x)) read |= static_cast<StageSet>(choice.runs[w] & from(1));
-      // A repeated run whose inputs were left out may read a value that is not there. Then all of its runs hold it.
+      // If inputs of optional runs were left out, a run may read a value that is not in memory. Then the value counts
+      // as held at all moments.
       const std::optional<StageSet> at_moments = held(x, choice.runs[graph_.producer(x)], read);
       choice.held[x] = at_moments.value_or(from(0)) | moments_.free(x);
     }
@@ -522,13 +534,13 @@ class MomentsProgram {
   std::vector<double> prices_;
   core::Stopwatch& watch_;
   std::vector<std::int32_t> rank_;  ///< for each node, its place in the input order
-  std::vector<StageSet> certain_;   ///< for each value, stages in which a node reads it for certain
+  std::vector<StageSet> certain_;   ///< for each value, the stages in which a node reads it in every schedule
   std::array<NodeId, 2> reach_{};   ///< see MomentsProof
   std::vector<Item> items_;
   std::vector<std::vector<State>> layers_;
   std::vector<Choice> choices_;
   std::int64_t most_ = 0;   ///< the threshold
-  double most_priced_ = 0;  ///< the threshold and the price of all bytes that there is room for
+  double most_priced_ = 0;  ///< the threshold plus the price of all bytes for which there is room
   std::vector<Deviation> deviations_;
   Label best_;
 };

@@ -13,8 +13,8 @@
 namespace cairn::solvers {
 namespace {
 
-/// Offers a schedule that follows a cut. If it is above the budget, evicts values first, and offers what has the lowest
-/// peak then.
+/// Offers a schedule that follows a cut. If the schedule exceeds the budget, evicts values and also offers the result.
+/// If the last schedule offered is within the budget, also retains values where they fit, and offers the result.
 void offer_schedule(const core::Graph& graph, core::Schedule schedule, std::int64_t budget, Incumbent& incumbent,
                     core::Stopwatch& watch) {
   const core::Evaluation evaluation = incumbent.offer(schedule);
@@ -30,7 +30,8 @@ void offer_schedule(const core::Graph& graph, core::Schedule schedule, std::int6
   offer_retained(graph, schedule, budget, work, incumbent, watch);
 }
 
-/// Offers the schedules that follow the choice of the bound and a nearly cheapest cut at its moment.
+/// Offers the schedule that follows the choice of the bound, and the schedule of a nearly cheapest cut at the bound's
+/// moment.
 void offer_schedules(const core::Graph& graph, const CutBound& bound, const MomentCutOptions& options,
                      Incumbent& incumbent, core::Stopwatch& watch) {
   if (bound.choice) offer_schedule(graph, follow_choice(graph, *bound.choice), options.budget, incumbent, watch);
@@ -40,7 +41,7 @@ void offer_schedules(const core::Graph& graph, const CutBound& bound, const Mome
 }
 
 MomentCutOptions options_for(std::int64_t budget, const Incumbent& incumbent) {
-  // About half a second. More rarely pays.
+  // This work takes about half a second. A larger limit rarely improves the result.
   constexpr std::int64_t kTogetherWork = 20'000'000;
   return {.budget = budget,
           .order = incumbent.scope().order,
@@ -52,7 +53,7 @@ MomentCutOptions options_for(std::int64_t budget, const Incumbent& incumbent) {
 
 /// Offers the schedules of the best cuts for budgets between `low` and the incumbent's peak, by bisection.
 void bisect_cuts(const core::Graph& graph, std::int64_t low, Incumbent& incumbent, core::Stopwatch& watch) {
-  constexpr std::int64_t kNear = 200;  // part of the peak at which the bisection ends
+  constexpr std::int64_t kNear = 200;  // the bisection ends when its range is at most the peak divided by this number
   std::int64_t high = incumbent.peak();
   while (high - low > high / kNear && !watch.expired_now()) {
     const std::int64_t budget = low + (high - low) / 2;
@@ -92,7 +93,7 @@ void offer_low_cuts(const core::Graph& graph, Incumbent& incumbent, core::Stopwa
 
 void offer_affordable_cuts(const core::Graph& graph, std::int64_t max_cost, Incumbent& incumbent,
                            core::Stopwatch& watch) {
-  constexpr double kShare = 0.5;  // of the limit, for the bound
+  constexpr double kShare = 0.5;  // fraction of the limit for the bound on the peak
   const std::int64_t bound = core::within(watch, kShare, [&](core::Stopwatch& part) {
     MomentCutOptions options = options_for(0, incumbent);
     options.together = 1;

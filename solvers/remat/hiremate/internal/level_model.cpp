@@ -1,5 +1,5 @@
-// The model of a level (level_model.h). The loss stands for the rest of the graph, which runs between the forward and
-// the backward pass of an inner level.
+// Builds the model of a level (level_model.h). The loss stands for the rest of the graph, which runs between the
+// forward and the backward pass of an inner level.
 
 #include "cairn/solvers/remat/hiremate/internal/level_model.h"
 

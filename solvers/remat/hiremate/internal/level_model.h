@@ -17,7 +17,8 @@ using core::ValueId;
 inline constexpr std::int32_t kAbsent = -1;
 inline constexpr std::int32_t kEnd = 1 << 28;  ///< in Datum::readers, stands for the end of the level
 
-/// A value that passes from a compute node of a level (see Level) to other compute nodes or to nodes outside the level.
+/// Describes a value that passes from a compute node of a level (see Level) to other compute nodes or to nodes outside
+/// the level.
 struct Datum {
   std::int64_t bytes = 0;
   std::int32_t maker = 0;  ///< compute node that makes the value
@@ -30,7 +31,7 @@ struct Datum {
   bool pinned_until_loss = false;
 };
 
-/// One way to run a compute node: a sequence of nodes, with its effect on memory.
+/// Describes one way to run a compute node: a sequence of nodes, with its effect on memory.
 struct Way {
   struct Read {
     /// datum: index of a value that the sequence reads; last: index in `steps` of the last step that reads it.
@@ -127,8 +128,9 @@ struct Model {
   /// Returns whether the part has a backward half.
   bool pairs(std::int32_t part) const { return backward_of[part] != kAbsent; }
 
-  /// Selects, from consecutive forward nodes of a part, those whose values are read outside the part, and those that
-  /// are needed to compute these values. If `level`, only readers outside the whole level count.
+  /// Selects nodes from `forward`, a list of consecutive forward nodes of a part: the nodes whose values are read
+  /// outside the part, and the nodes that are needed to compute these values. If `level` is true, only readers outside
+  /// the whole level count.
   std::vector<NodeId> needed_outside(const std::vector<NodeId>& forward, bool level = false) const;
 
  private:

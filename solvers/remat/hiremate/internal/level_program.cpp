@@ -1,6 +1,6 @@
-// The integer program of a level (level_program.h). A compute node is the forward half or the backward half of a part
-// of the level. Each runs for the first time in its own phase. A way is a sequence of steps by which a compute node can
-// run. A datum is a value that passes from one compute node to others.
+// Builds the integer program of a level (level_program.h). A compute node is the forward half or the backward half of a
+// part of the level. Each compute node runs for the first time in its own phase. A way is a sequence of steps by which
+// a compute node can run. A datum is a value that passes from one compute node to others.
 
 #include "cairn/solvers/remat/hiremate/internal/level_program.h"
 
@@ -322,8 +322,9 @@ void Program::add_memory(std::int32_t t) {
   for (const std::int32_t k : steps_of(t)) {
     if (k == model.loss) continue;
     const ComputeNode& node = model.nodes[k];
-    // A memory row limits the bytes in memory during this run. Ways during which the same other values are in memory
-    // share a row: at most one of the ways is chosen, so at most one adds its own bytes.
+    // A memory row limits the bytes in memory during this run. Two ways share a row if the same values of other compute
+    // nodes are in memory during both. This is correct because at most one of the ways is chosen, so at most one adds
+    // its own bytes.
     struct Row {
       LinearSum held;
       std::vector<LinearTerm> own;

@@ -12,8 +12,8 @@
 
 namespace cairn::solvers::level {
 
-/// The integer linear program of a level for one budget, and the meaning of its variables. Level and level_model.h
-/// explain compute nodes, phases, ways and data.
+/// Builds the integer linear program of a level for one budget, and translates its solution to a schedule. Level and
+/// level_model.h explain compute nodes, phases, ways and data.
 class Program {
  public:
   using Variable = LinearModel::Variable;
@@ -48,7 +48,8 @@ class Program {
   const Model& model;
 
  private:
-  /// A memory row: at most `most` bytes are in memory while compute node `node` runs in phase `phase`.
+  /// Stores a memory row, which requires that at most `most` bytes are in memory while compute node `node` runs in
+  /// phase `phase`.
   struct MemoryRow {
     std::int32_t phase, node;
     std::vector<LinearTerm> terms;
@@ -56,9 +57,9 @@ class Program {
     bool added = false;
   };
 
-  /// Returns the variable that says whether the backward compute node k runs in way w. It is also the variable that
-  /// says whether the forward compute node of the same part saves its values in way w + 1. The forward node has one
-  /// more way, the first, which saves nothing.
+  /// Returns the variable that says whether the backward compute node k runs in way w. The same variable says whether
+  /// the forward compute node of the same part saves its values in way w + 1. The forward node has one more way, the
+  /// first, which saves nothing.
   Variable runs_backward(std::int32_t k, std::size_t w) const { return saved_[model.nodes[k].part][k][w + 1]; }
 
   /// Returns the compute nodes that can run in phase t, in the order in which they run.
@@ -86,9 +87,9 @@ class Program {
   /// Returns the variables that say whether compute node k runs in phase t in a way that reads datum d.
   std::vector<Variable> readings(std::int32_t t, std::int32_t k, std::size_t d) const;
 
-  /// Adds the variables kept_[t][d], which say whether datum d is in memory before phase t. Adds one variable to
-  /// needed_[t][d] for each reader of d. It says whether this reader or a later one needs d in phase t, or d is in
-  /// memory after the phase.
+  /// Adds the variables kept_[t][d], which say whether datum d is in memory before phase t. Also adds one variable to
+  /// needed_[t][d] for each reader of d. This variable says whether d is needed by that reader or by a later reader in
+  /// phase t, or is in memory after the phase.
   void add_values(std::int32_t t);
 
   /// Returns the variable that says whether datum d is needed by compute node k, by a later one in phase t, or after
