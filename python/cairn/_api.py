@@ -1,4 +1,5 @@
-"""The functions of the package. Their arguments have the names and defaults of the options of the command `cairn`."""
+"""Contains the functions of the package. Their arguments have the names and defaults of the options of the command
+`cairn`."""
 
 from __future__ import annotations
 
@@ -251,8 +252,8 @@ def pareto(graph: Graph, *, points: int = 12, budgets: Optional[Sequence[Bytes]]
     """Finds the curve of cost over memory: the cost of the best schedule found for each budget, and the knee of the
     curve (a good compromise).
 
-    points    number of budgets, evenly spaced from the least budget that the search reaches to the least budget without
-              extra cost
+    points    number of budgets, evenly spaced from the least budget that the search reaches to the least budget at
+              which the cost is not above the baseline's
     budgets   budgets to use instead of evenly spaced ones: bytes, "1.5GiB", or "80%" of the baseline's peak
     link, host_budget  as in solve: the cost of each point is then the makespan of a schedule with transfers
     progress  a function that is called as progress(known points, points, seconds)
@@ -297,7 +298,7 @@ def info(graph: Graph, budget: Optional[Bytes] = None, *, solver: str = "auto", 
     device_memory  instead of a budget: all memory of a device, such as "24GiB"; see Info.device
     build          a function that takes a batch size and returns a graph, such as
                    lambda batch: cairn.models.build("gpt2", batch=batch). If the graph does not fit into the device,
-                   Info.largest_batch is the largest batch that does.
+                   Info.largest_batch is the largest batch that fits.
 
     Other arguments are those of solve. A budget that cannot be met is not an error here; Info.fits and Info.verdict
     say whether it can be met. If the resident tensors alone fill the device, raises InfeasibleError.

@@ -19,7 +19,7 @@ _DEFAULT_STREAM = 1  # number of CUDA's legacy default stream, both in DLPack an
 
 def _from_dlpack(array: Any) -> DeviceArray:
     # The default stream is made to wait for the work of the array's library. Cairn's copies wait for the default
-    # stream.
+    # stream, and thus read the finished array.
     try:
         capsule = array.__dlpack__(stream=_DEFAULT_STREAM, max_version=(1, 0))
     except TypeError:  # the library is older than version 1.0 of DLPack

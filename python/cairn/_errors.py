@@ -1,4 +1,4 @@
-"""Exceptions of the package. There is one class for each exit code with which the command `cairn` fails."""
+"""Defines the exceptions of the package. There is one class for each exit code with which the command `cairn` fails."""
 
 
 class Error(Exception):

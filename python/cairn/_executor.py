@@ -1,4 +1,5 @@
-"""The class Executor, which runs training steps with arrays of numpy and other libraries as inputs and outputs."""
+"""Defines the class Executor, which runs training steps with arrays of numpy and other libraries as inputs and
+outputs."""
 
 from __future__ import annotations
 
@@ -81,7 +82,7 @@ class Executor(_cairn.Loaded):
 
     @property
     def residents(self) -> Dict[str, Tensor]:
-        """The resident tensors that the step uses, by name: shape, dtype of their numpy arrays, and kind."""
+        """Returns the resident tensors that the step uses, by name: shape, dtype of their numpy arrays, and kind."""
         return dict(self._tensors)
 
     def set(self, name: Union[str, Mapping[str, Any]], values: Any = None) -> None:

@@ -1,4 +1,4 @@
-"""Types that describe nodes, transfers, resident tensors and data sets."""
+"""Defines the types that describe nodes, transfers, resident tensors and data sets."""
 
 from __future__ import annotations
 

@@ -19,8 +19,9 @@
 #include "cairn/core/profile.h"
 #include "cairn/core/schedule.h"
 
-/// The extension module cairn._cairn, which makes the library's types available as Python classes. Long calls release
-/// the GIL (Python's global interpreter lock). Convenience functions, written in Python, are in python/cairn/.
+/// This header declares the parts of the extension module cairn._cairn, which makes the library's types available as
+/// Python classes. Long calls release the GIL (Python's global interpreter lock). Convenience functions, written in
+/// Python, are in python/cairn/.
 namespace cairn::python {
 
 namespace nb = nanobind;

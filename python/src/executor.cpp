@@ -24,7 +24,7 @@ namespace {
 using GivenArray = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 using WritableArray = nb::ndarray<nb::c_contig, nb::device::cpu>;
 
-constexpr std::int64_t kArenaAlignment = 256;  // in bytes (runtime::ArenaView)
+constexpr std::int64_t kArenaAlignment = 256;  // in bytes, as runtime::ArenaView requires
 
 /// Returns the part of an array that serves as the arena, i.e. the memory for all buffers of a step. The part begins at
 /// the first address that is a multiple of kArenaAlignment. Throws InputError if the array is not in the backend's

@@ -22,7 +22,7 @@
 namespace cairn::python {
 namespace {
 
-/// The Python class Info: whether and how a graph fits.
+/// The Python class Info: whether a graph fits into a budget, by which means, and what its least budget is.
 struct Info {
   fit::Task task;
   pipeline::Info of;

@@ -1,4 +1,4 @@
-"""Tests of curves, least budgets, sweeps and executions."""
+"""Tests curves of memory and cost, least budgets, sweeps over many schedules, and executions."""
 
 import json
 import pathlib
@@ -98,7 +98,7 @@ class Sweeps(unittest.TestCase):
         self.assertEqual(sweep.best.steps.tolist(), order.tolist())
         self.assertEqual(cairn.simulate(graph, [order.tolist()]).peak, graph.baseline.peak)
         self.assertIsNone(sweep.undominated)
-        # schedules 0 and 2 have equal profiles
+        # Schedules 0 and 2 have equal profiles, so only the first of them counts as undominated.
         self.assertEqual(cairn.simulate(graph, rows, undominated=True).undominated.tolist(), [0])
         nothing = cairn.simulate(graph, [[0]])
         self.assertEqual((nothing.valid, nothing.best, nothing.peak, nothing.quantiles), (0, None, None, {}))

@@ -1,4 +1,4 @@
-"""Tests of device_memory=, which replaces a budget by the memory of a device, and of the largest batch that fits."""
+"""Tests device_memory=, which replaces a budget by the memory of a device, and of the largest batch that fits."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""Tests of cairn.Executor: numpy arrays as inputs and outputs, training steps, memory, and rejection of bad input."""
+"""Tests cairn.Executor: numpy arrays as inputs and outputs, training steps, memory, and rejection of bad input."""
 
 import threading
 import tracemalloc
@@ -98,7 +98,8 @@ class Arrays(unittest.TestCase):
         self.assertLess(allocated(lambda: made.stage("inputs", values)), few)
         self.assertLess(allocated(lambda: made.get("inputs", out=room)), few)
         self.assertLess(allocated(lambda: made.get("inputs")), values.nbytes + few)
-        self.assertGreater(allocated(lambda: made.set("inputs", values.T.copy().T)), values.nbytes)  # not contiguous
+        # An array that is not contiguous is copied first, so set() needs more memory than the array has.
+        self.assertGreater(allocated(lambda: made.set("inputs", values.T.copy().T)), values.nbytes)
 
     def test_other_arrays_are_converted(self):
         made = executor(resnet())
@@ -124,7 +125,7 @@ class Arrays(unittest.TestCase):
 
         class OnDevice:
             def __dlpack_device__(self):
-                return 2, 0  # CUDA
+                return 2, 0  # the number of the device type CUDA in DLPack, and the number of the device
 
         for values, words in ((images.transpose(0, 3, 1, 2), r"'images' has the shape \[4, 16, 16, 3\], .* \[4, 3, 16"),
                               (images[:2], r"but the array has \[2, 16, 16, 3\]"), (broken, "element 873 .* is NaN"),

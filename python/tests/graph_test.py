@@ -1,4 +1,4 @@
-"""Tests of graphs: building them, viewing them as arrays, writing and reading them, and converting them to networkx and
+"""Tests graphs: building them, viewing them as arrays, writing and reading them, and converting them to networkx and
 back."""
 
 import gc

@@ -1,5 +1,5 @@
-"""Converts messages of the command `cairn` to those of the Python package, so that tests can compare the two. They
-differ only in how options are spelled."""
+"""Converts messages of the command `cairn` to those of the Python package, so that tests can compare the two. Only the
+spelling of options differs between the messages."""
 
 import re
 

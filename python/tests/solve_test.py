@@ -1,4 +1,4 @@
-"""Tests of searching and planning: answers equal those of the command `cairn`, failures raise exceptions, and calls can
+"""Tests searching and planning: answers equal those of the command `cairn`, failures raise exceptions, and calls can
 be interrupted."""
 
 import json
@@ -13,7 +13,7 @@ import cairn
 from support import COMMAND, chain, command, random_graph, ticks_during
 from in_python import in_python
 
-LONG = 3600  # seconds; a test that relies on this limit to end a search would run too long and fail
+LONG = 3600  # seconds; so long that a test fails if its search ends only at this limit
 
 
 def hard_graph():

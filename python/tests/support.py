@@ -1,4 +1,4 @@
-"""Functions that the tests share: they make random graphs, and run the built command `cairn`."""
+"""Contains functions that the tests share: they make random graphs, and run the built command `cairn`."""
 
 import json
 import os
@@ -62,7 +62,7 @@ def command(*arguments):
 
 
 def ticks_during(work):
-    """Calls `work`. Returns the number of times that another thread ran meanwhile, which wakes up every millisecond."""
+    """Calls `work`, while another thread wakes up every millisecond. Returns how often that thread has woken up."""
     ticks = []
     done = threading.Event()
 

@@ -1,4 +1,4 @@
-"""Tests of cairn.train, of the data sets, and of checkpoints."""
+"""Tests cairn.train, of the data sets, and of checkpoints."""
 
 import json
 import os
@@ -79,7 +79,7 @@ class Trainings(unittest.TestCase):
 
     def test_rates(self):
         usual = train()
-        # 0.01 is the rate with which the graph was built
+        # The graph was built with the rate 0.01, so giving this rate again changes nothing.
         self.assertEqual(train(learning_rate=0.01).digest, usual.digest)
         for other in ({"learning_rate": 0.02}, {"lr_schedule": "cosine"}, {"warmup": 5}, {"shift": 0}):
             with self.subTest(**other):

@@ -1,4 +1,4 @@
-"""Tests of schedules with transfers (copies between device and host) in Python: the result of a search with a link, the
+"""Tests schedules with transfers (copies between device and host) in Python: the result of a search with a link, the
 relations between its numbers, and how such schedules are written, read and rejected."""
 
 import pathlib

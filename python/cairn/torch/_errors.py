@@ -1,4 +1,4 @@
-"""The errors and warnings of cairn.torch."""
+"""Defines the errors and warnings of cairn.torch."""
 
 import functools
 
@@ -18,7 +18,7 @@ class _HandedOn(_private.ShortenTraceback):
         return self.message
 
     def remove_dynamo_frames(self):
-        """Called by torch.compile. Removes torch's frames from the traceback, unless TORCHDYNAMO_VERBOSE=1."""
+        """Removes torch's frames from the traceback, unless TORCHDYNAMO_VERBOSE=1. torch.compile calls this."""
         return self if _private.shows_frames() else self.with_traceback(None)
 
 

@@ -35,7 +35,7 @@ class Item:
 
     name: str
     operation: str
-    source: str  # as "file:line"
+    source: str # its line in the model's code, as "file:line"
     size: int  # bytes of its outputs
     times: int = 1  # number of times that the operation runs again
     note: str = ""  # why no schedule can free the outputs; empty if a schedule can
@@ -191,13 +191,14 @@ class Together:
     measured: Optional[int] = None  # in bytes; None: not measured
     at: str = ""  # the pass of a graph (forward or backward) with the largest promise
     measured_at: str = ""  # the pass of a graph with the largest measured peak
-    host_peak: int = 0  # bytes of copies on the host; 0: never had two graphs copies on the host at the same time
+    host_peak: int = 0  # bytes of copies on the host; 0: two graphs never had copies on the host at the same time
     told: set = dataclasses.field(default_factory=set)  # reasons of earlier warnings
     _into: Optional["Together"] = None  # a larger Together into which this one was merged
 
     @staticmethod
     def of(reports):
-        """Merges the Togethers of these reports into one, and returns it. From now on, the reports share it."""
+        """Merges the Togethers of these reports into one, which the reports share from now on. Returns the merged
+        one."""
         roots = list({id(root): root for r in reports if r.joined is not None for root in [r.joined.root()]}.values())
         whole = roots[0] if roots else Together()
         for other in roots[1:]:

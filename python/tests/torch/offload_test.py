@@ -1,4 +1,4 @@
-"""Tests of values that move to the host and come back. Results must equal those of a step without a schedule, device
+"""Tests values that move to the host and come back. Results must equal those of a step without a schedule, device
 and host must hold no more than promised, and defects that the tests plant into the copies must be noticed."""
 
 import functools
@@ -23,7 +23,8 @@ def transformer():
 
 
 def late(seed):
-    """Returns a function that decides at random whether a copy runs late, i.e. only in its second step."""
+    """Returns a function that decides at random whether a copy runs late, i.e. only in end(), when its result is
+    needed."""
     generator = torch.Generator().manual_seed(seed)
     return lambda: bool(torch.randint(2, (), generator=generator))
 
@@ -125,14 +126,14 @@ class Steps(Trials):
             found = harness.gradients_after(model, inputs, chosen, twice)
         for a, b in zip(expected, found):
             self.assertTrue(torch.equal(a, b))
-        # Later passes are measured. But the pass that kept its saved values may have needed more than promised, so
-        # ``kept`` is None.
+        # The later passes are measured. But the pass with retain_graph=True, which kept its saved values, may have
+        # needed more than promised. So ``kept`` is None, i.e. unknown.
         self.assertIsNotNone(chosen.report.measured)
         self.assertIsNone(chosen.report.kept)
 
     def test_operations_whose_results_stay_run_again(self):
         """Tests values that cannot be moved, such as views of parts of a tensor and complex conjugates. The operations
-        that make them run again instead."""
+        that make these values must run again instead."""
         class Mixed(harness.Layers):
             def forward(self, x):
                 for layer in self.layers:

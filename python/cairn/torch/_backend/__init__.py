@@ -1,2 +1,2 @@
-"""The backend of torch.compile. It compiles each captured graph with AOTAutograd or Inductor, and runs the graph in the
-order that its schedule gives."""
+"""Implements the backend of torch.compile, which compiles each captured graph with AOTAutograd or Inductor, and runs it
+in the order that its schedule gives."""

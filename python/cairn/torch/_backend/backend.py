@@ -1,4 +1,4 @@
-"""The entry point: a backend of torch.compile that keeps to a memory budget."""
+"""Contains the entry point, backend(), which makes a backend of torch.compile that keeps to a memory budget."""
 
 import functools
 import warnings
@@ -159,7 +159,8 @@ class Backend:
         self.watch = self._new_watch()
 
     def next_name(self):
-        """Returns the name of the next graph. Names are not used again, because warnings are given once for each name."""
+        """Returns the name of the next graph. Names are not used again, because warnings are given once for each
+        name."""
         self.names += 1
         return f"graph {self.names - 1}"
 
@@ -171,8 +172,8 @@ class Backend:
         self.watch = self._new_watch()
 
     def _new_watch(self):
-        """Returns a Watch, which plans the graphs of a step together. It does so only if the graphs contain no
-        optimizer updates."""
+        """Returns a Watch, which plans the graphs of a step together. The Watch is enabled only if the option together=
+        is True and the graphs contain no optimizer updates."""
         options = self.options
         return Watch(self, options.together and options.updates is None)
 
@@ -241,6 +242,8 @@ class Backend:
         chosen before. Returns False if the module was planned for its present sizes already."""
         frame, found = _private.compiled_frame(), _private.plan_exactly(module)
         for name, dimension, size in _private.input_sizes(module):
+            if _private.is_sized_by_data(size):  # such as the lengths of a jagged tensor, for which nothing is planned
+                continue
             self.lengths.forget((frame, name, dimension), _private.hint(size))
         return found
 
@@ -283,14 +286,14 @@ class Backend:
         return call
 
     def without_budget(self, module, inputs, reason, known):
-        """Returns the module as a function that computes it without a schedule, and warns. ``known``: number of graphs in
-        the report before this one."""
+        """Returns the module as a function that computes it without a schedule, and warns. ``known``: number of graphs
+        in the report before this one."""
         del self.report.graphs[known:]
         text = " ".join(str(reason).split("\n", 1)[0].split())
         self.report.unplanned.append(f"{type(reason).__name__}: {text}")
         self.tell(f"this graph runs without a budget, as it cannot be scheduled: {self.report.unplanned[-1]}")
         # If DistributedDataParallel splits a graph into parts, torch asks for what AOTAutograd has stored about each
-        # part.
+        # part. So AOTAutograd must compile the part.
         return _private.aot_eager(module, inputs) if _private.splits_for_ddp() else module.forward
 
     def runs_without_budget(self, reason):

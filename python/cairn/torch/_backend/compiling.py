@@ -32,7 +32,7 @@ class Compiling:
         self.written = []  # the inputs that are written after the forward pass (_private.written_inputs)
         self.read_again = None  # a read_again.ReadAgain, which checks the values that recomputation reads
         self.kernels = _private.kernel_settings()  # kernel settings when the last forward pass began
-        self.kernels_behind = self.kernels  # kernel settings when the last backward pass began, or a later forward pass
+        self.kernels_behind = self.kernels  # kernel settings when the latest pass (forward or backward) began
         self.autocast_behind = set()  # the values (True, False) that "autocast is active" has had in backward passes
         self.hooks = False  # whether there were saved-tensor hooks when the graph was measured
         updates = owner.options.updates

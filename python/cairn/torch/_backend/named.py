@@ -1,4 +1,5 @@
-"""The backend "cairn", which torch.compile knows by name, for configurations that can only name a backend."""
+"""Implements the backend "cairn", which torch.compile knows by name, for configurations that can only name a
+backend."""
 
 import inspect
 import os

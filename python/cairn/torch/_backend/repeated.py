@@ -18,7 +18,7 @@ class _Calls:
     """The calls of compiled graphs within one call of checkpoint()."""
 
     def __init__(self):
-        self.first = []  # the Calls of the first run, in order
+        self.first = []  # a _Call for each call in the first run, in order
         self.again = {}  # number of a later run -> number of calls that this run has made so far
 
 
@@ -53,8 +53,8 @@ def _kind(value):
 
 
 def _is_made_again(value):
-    """Returns whether a value is a real tensor. A number that torch.compile has turned into a tensor counts as a
-    number."""
+    """Returns whether a value is a tensor that a repeated run must receive anew. A tensor without dimensions and
+    without a gradient may be a number that torch.compile has turned into a tensor, so it counts as a number."""
     return isinstance(value, torch.Tensor) and (value.dim() > 0 or value.requires_grad)
 
 

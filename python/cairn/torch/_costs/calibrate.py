@@ -1,5 +1,5 @@
-"""Calibration measures each distinct operation of a traced graph once: its time (ns), scratch (bytes) and the layouts
-of its results."""
+"""Measures each distinct operation of a traced graph once ("calibration"): its time (ns), scratch (bytes) and the
+layouts of its results."""
 
 import hashlib
 import operator

@@ -123,8 +123,8 @@ def measurable(op):
 
 def wrapped_numbers(node):
     """Returns the bytes of tensors that a call by AOTAutograd makes and a measured call does not. Torch wraps a number
-    in a tensor if an operation gets it in place of a tensor, or together with complex tensors. A call by AOTAutograd
-    makes one such tensor more for each number."""
+    in a tensor if an operation gets it in place of a tensor, or together with complex tensors. For each number, a call
+    by AOTAutograd makes one such tensor more than a measured call."""
     if node is not None and node.target is plus_given:
         # for a missing gradient, 0 is made twice: as an integer, and in the result's type
         return 8 + node.meta["val"].element_size()

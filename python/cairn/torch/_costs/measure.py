@@ -20,9 +20,10 @@ _refused = set()  # texts of operations that failed in this process
 
 class Measurements:
     """Measured values of operations. The key of an entry is the text of an operation (Call.text). An entry is [ns of
-    the fastest call, peaks (see calibrate.py), bytes of each returned storage, strides of each returned tensor, device
-    of each returned tensor]. Peaks are missing if another profiler was active during the measurement. Within a ``with``
-    block, entry() measures operations that have no entry yet; their peaks are known when the block has ended."""
+    the fastest call, peaks (the most bytes in memory for each set of outputs, see _peaks()), bytes of each returned
+    storage, strides of each returned tensor, device of each returned tensor]. Peaks are missing if another profiler was
+    active during the measurement. Within a ``with`` block, entry() measures operations that have no entry yet; their
+    peaks are known when the block has ended."""
 
     def __init__(self, device, known):
         self.device, self.known = device, known

@@ -16,7 +16,8 @@ from .operators import base, elements, producer, readers, size_of
 # largest number of operations in one kernel; larger kernels take long to compile and spill registers
 _MOST_OPERATIONS = 64
 _LARGE = 8  # a result is large if it has at least 1/8 of the bytes of the kernel's largest result
-# a merge may make results earlier if they have at most 1/16 of the bytes of the results that are made there anyway
+# a merge may make results earlier if they have at most 1/16 of the bytes of the results that are made at the earlier
+# time anyway
 _NEGLIGIBLE = 16
 
 
@@ -48,8 +49,8 @@ class _Grouping:
         self.kinds, self.is_backward = kinds, is_backward
         self.nodes = list(graph.nodes)
         self.position = {node: i for i, node in enumerate(self.nodes)}
-        # Positions of operations that no fused kernel computes. Between two neighbouring positions of this list,
-        # nothing large is allocated.
+        # Positions of operations that make tensors and that no fused kernel can contain. Between two neighbouring
+        # positions of this list, nothing large is allocated. So a group may move there whatever memory it holds.
         self.others = [i for i, node in enumerate(self.nodes)
                        if node.op == "call_function" and kinds.of(node) is None and not is_view(node) and _makes_tensors(node)]
         self.group_of = {}
@@ -128,8 +129,8 @@ class _Grouping:
             1, self._large_results(before.members), self._large_results(group.members))
 
     def _large_results(self, members):
-        """Counts large results that must be written to memory, because an operation outside of ``members`` reads them
-        that is in the other pass (forward or backward) or cannot be part of any fused kernel."""
+        """Counts large results that must be written to memory. These are the results with a reader outside of
+        ``members`` that is in the other pass (forward or backward) or cannot be part of any fused kernel."""
         inside = set(members)
         sizes = [size_of(v) for n in members for v in self.values(n)
                  if any(r not in inside and (not self.kinds.computes(r) or self.is_backward(r) != self.is_backward(n))

@@ -18,8 +18,8 @@ _MOST_NAMES = 3  # largest number of operators that the name of a kernel contain
 
 
 class Source:
-    """The graph of one kernel. ``arguments``: nodes of the traced graph that the kernel reads. ``results``: nodes that it
-    computes."""
+    """The graph of one kernel. ``arguments``: nodes of the traced graph that the kernel reads. ``results``: nodes that
+    it computes."""
 
     def __init__(self, members, results, kinds):
         self.kinds, self.results = kinds, results
@@ -51,7 +51,7 @@ class Source:
             if node.target is masked_scale:
                 x, mask, scale = args
                 value = node.meta["val"]
-                if value.device.type == "cpu":  # see masked_scale
+                if value.device.type == "cpu":  # rounds the scale as masked_scale() does
                     scale = torch.tensor(scale, dtype=value.dtype, device="cpu").item()
                 new = self.graph.call_function(torch.ops.aten.mul.Tensor, (
                     self.graph.call_function(torch.ops.aten.mul.Tensor, (x, mask)), scale))

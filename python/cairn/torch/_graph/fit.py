@@ -188,7 +188,7 @@ class _Replay:
 
     def _step(self, allocator, steps, ends):
         """Replays one forward and backward pass. Returns the blocks of the gradients that the caller keeps. ``ends``:
-        step -> list of what is freed after the step, as keys of _report.lives()."""
+        step -> list of what is freed after the step, as pairs (number of an occurrence, storage)."""
         blocks, gradients = {}, []
         for t, step in enumerate(steps):
             op = self.trace.operations[step]

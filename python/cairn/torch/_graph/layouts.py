@@ -63,7 +63,7 @@ class Layouts:
         try:
             with _private.fake_mode_of(pytree.tree_leaves((args, kwargs))):
                 self._values[node] = node.target(*args, **kwargs)
-        except Exception:  # the real argument cannot be viewed like this; the layout stays unknown
+        except Exception:  # the real argument has no such view; the layout stays unknown
             pass
 
     def measured(self, node, strides, devices):

@@ -26,7 +26,8 @@ _pure = {"transformers::grouped_mm_fallback", "transformers::grouped_mm_fallback
 # Prefixes of names of operators with side effects that schemas do not show.
 _ACT = ("aten::sym_constrain", "aten::_local_scalar_dense")
 _OF_NUMBERS = ("_operator", "math")  # modules whose functions compute with numbers, such as sizes
-_BRANCHING = ("cond", "while_loop", "while_loop_stack_output", "switch")  # higher-order operators
+# higher-order operators for which data decide which code runs, or how often
+_BRANCHING = ("cond", "while_loop", "while_loop_stack_output", "switch")
 # Operators that draw random numbers from a state of their own, not from the device's generator.
 _OWN_STATE = ("aten::_cudnn_rnn", "aten::_cudnn_init_dropout_state", "aten::miopen_rnn")
 

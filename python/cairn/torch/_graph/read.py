@@ -377,9 +377,9 @@ class _Reader:
 
     def _add_updates(self, updated):
         """Adds the updates of parameters. An update must run after all operations that read the parameter. It must also
-        run after the operations that read the results of those: otherwise, such a result could be computed again from
-        the updated parameter. These control edges order only first runs of operations; Trace.in_time also orders later
-        runs."""
+        run after the operations that read the results of these readers: otherwise, such a result could be computed
+        again from the updated parameter. These control edges order only first runs of operations; Trace.in_time also
+        orders later runs."""
         trace = self.trace
         readers, consumers = {}, {}
         for op in trace.operations:

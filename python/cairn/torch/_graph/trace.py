@@ -25,7 +25,7 @@ class Storage:
 
     size: int  # bytes in the plan; 0 if the caller owns the storage, for example a parameter's gradient
     producer: Optional["Operation"] = None
-    output: int = 0  # index of the producer's output
+    output: int = 0  # index of this storage among the producer's outputs
     keep: bool = False
     device: str = "cpu"
     allocated: int = 0  # bytes that are really allocated for the storage, even if the caller owns it
@@ -43,7 +43,7 @@ class Operation:
     reads: dict = dataclasses.field(default_factory=dict)
     # an ordered set of the Operations that must run before this one (control edges)
     after: dict = dataclasses.field(default_factory=dict)
-    outputs: list = dataclasses.field(default_factory=list)  # Storage
+    outputs: list = dataclasses.field(default_factory=list)  # the Storages that the operation makes
     pinned: bool = False
     backward: bool = False
     # Whether the operation may draw random numbers or have side effects. If so, it runs once, at its place in the
@@ -174,9 +174,9 @@ class Trace:
                 for s in ([] if step in moved else [step]) + late.get(position, [])]
 
     def count_copied(self):
-        """Makes gradients count in the budget that torch copies, because their layout differs from that of their
-        parameters. All other gradients belong to the caller, so they keep a size of 0 bytes. If the graph contains the
-        update of the parameter, the copy is scratch of the update."""
+        """Makes those gradients count in the budget whose layout differs from that of their parameters, because torch
+        copies such gradients. All other gradients belong to the caller, so they keep a size of 0 bytes. If the graph
+        contains the update of the parameter, the copy is scratch of the update."""
         for storage in [s for s in self.gradients if not s.as_traced]:
             storage.size = storage.allocated
             del self.gradients[storage]

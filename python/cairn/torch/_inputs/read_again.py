@@ -136,8 +136,8 @@ class Unchanged:
     because the host would have to wait for the device."""
 
     def __init__(self, tensors, kernels="", hooks=False):
-        """``tensors``: name -> tensor. ``hooks``: whether saved-tensor hooks receive the values that are saved for the
-        backward pass. ``kernels``: the kernel settings of the forward pass, as text."""
+        """Records the values of ``tensors``, a dict by name. ``hooks``: whether saved-tensor hooks receive the values
+        that are saved for the backward pass. ``kernels``: the kernel settings of the forward pass, as text."""
         self.kernels, self.hooks, self.modes = kernels, hooks, _private.modes_of_user()
         self.known = {}  # name -> (address, shape, strides, checksum)
         self.layouts = {}  # name -> _layout(), for all values saved for the backward pass

@@ -49,7 +49,7 @@ class _Pool:
         self.is_small = is_small
         self.free = []  # (size, address) of free blocks, sorted
         self.blocks = {}  # address -> free block
-        self.unmapped = []  # only for expandable segments: blocks without memory, sorted by address
+        self.unmapped = []  # only for expandable segments: blocks to which no memory is mapped, by address
         self.chunk = SMALL_BUFFER if is_small else LARGE_BUFFER  # unit in which expandable segments grow
 
     def add(self, block):

@@ -93,7 +93,8 @@ class MemoryTrace:
         # storage.
         ignored = {first[address] for address in held if address in first and self.sizes[first[address]] < 0}
         left = set(without)
-        # Going backwards, the first event at an address belongs to the storage that is at this address at the end.
+        # Going backwards, the first event at an address belongs to the storage that is at this address at the end. If
+        # it is an allocation, it is ignored, so that the storage does not count.
         for i in range(len(self.sizes) - 1, -1, -1):
             if self.addresses[i] in left:
                 left.discard(self.addresses[i])

@@ -121,7 +121,7 @@ class Snapshot:
 
     @property
     def in_use(self) -> int:
-        """The largest number of bytes that were in use at one time."""
+        """Returns the largest number of bytes that were in use at one time."""
         return self.held + max(self._load(), default=0)
 
     def _load(self):

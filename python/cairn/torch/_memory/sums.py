@@ -4,7 +4,8 @@ tensor to them.
 Autograd adds up all gradients of a tensor before it passes them on. Until then, it keeps the sum so far. When the next
 gradient comes, autograd adds it in place if nothing else refers to the memory of the sum. Otherwise, the old sum, the
 gradient and the new sum are in memory together for a moment. Most gradients that compiled graphs return are views,
-which autograd does not add in place.
+which autograd does not add in place. An Edge (_private/autograd.py) is an edge of autograd's graph, along which a
+gradient is passed. Its ``target`` identifies the place where the gradients of one tensor are added up.
 """
 
 from .. import _private

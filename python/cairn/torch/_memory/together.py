@@ -4,6 +4,8 @@ graph alone, although the memory of several graphs adds up.
 Each run of a graph's forward pass holds its results and the values saved for its backward pass, until the backward pass
 has ended or can no longer come. Only weak references to storages are stored. So memory that autograd or the caller has
 freed does not count, and memory that two graphs share counts once. An input counts if it is a result of another graph.
+An *Edge* (_private/autograd.py) is an edge of autograd's graph, along which a gradient is passed. A *Watch*
+(_several/watch.py) has the graphs of a step planned together.
 """
 
 import contextlib
@@ -48,7 +50,8 @@ class Run:
         # a dict like ``storages``, for inputs that are results of graphs without a backward pass
         self.given_results = {}
         self.copies = {}  # a dict like ``storages``, for copies on the host
-        self.shapes = {}  # see Tangents.shapes
+        # a result of Tangents.shapes(): properties of the gradients that the caller is expected to give
+        self.shapes = {}
         self.unchanged = None  # a read_again.Unchanged: what the backward pass must find unchanged
         # whether DistributedDataParallel will copy new gradients into its buckets
         self.copied = _private.gradients_are_copied()
@@ -230,7 +233,9 @@ class Alive:
     def _continues(self, args, flowing):
         """Returns whether an input was computed by differentiable code outside of the compiled graphs."""
         with _lock:
-            known = {key for run in _open for key in run.storages} | _passing.keys() | _loose.keys()
+            # A result of a graph without a backward pass is differentiated only if code outside made it differentiable, such
+            # as a torch.autograd.Function that calls the graph.
+            known = {key for run in _open for key in run.storages.keys() - run.given_results.keys()} | _passing.keys()
         return not storages_of(args[i] for i in flowing) <= known | self.owner.given
 
     @contextlib.contextmanager
@@ -336,9 +341,10 @@ class Alive:
         return held + sum(edge.size for edge in (leaves if is_copied else waiting))
 
     def _end_gradients(self, edges, gradients, passing):
-        """Returns the bytes that are in memory because of this pass when autograd adds the pass's gradients out of
-        place to gradients of earlier passes; 0 if it adds none out of place. ``gradients``: a result of
-        _gradients_of(). ``passing``: the storages that the pass leaves in memory, as in _passing."""
+        """Counts memory at the end of a pass, when autograd adds the pass's gradients to gradients of earlier passes.
+        If an addition is out of place, returns the bytes that are in memory because of this pass and the addition; else
+        0. ``gradients``: a result of _gradients_of(). ``passing``: the storages that the pass leaves in memory, as in
+        _passing."""
         with _lock:
             sums = _sums.get(_private.graph_task())
             largest = sums.end(edges, gradients) if sums is not None else 0
@@ -397,8 +403,9 @@ class Alive:
                                         f"({whole.measured - whole.promised} bytes more)")
 
     def _freed_results(self):
-        """Returns a dict from each Run whose backward pass may still come to the numbers of its freed results, if the
-        Watch is enabled and needs this."""
+        """Returns a dict from each Run whose backward pass may still come to the numbers of its freed results. Runs
+        without freed results are left out. The dict is empty if the Watch, which alone needs
+        these numbers, is not enabled."""
         if not self.watch.enabled:
             return {}
         with _lock:

@@ -1,2 +1,2 @@
-"""Moves values to the host's memory and back. Contains the link's speed, the copies, and the insertion of copies into a
-graph."""
+"""Moves values to the host's memory and back. Determines the speed of the link between both, makes copies, and inserts
+copies into a graph."""

@@ -150,7 +150,7 @@ class StreamCopies:
     def end(self, host, value, target, out, last=False):
         current = torch.cuda.current_stream(value.device)
         # A fetch must wait for the event of its evict. So the entry of an evict stays until its last fetch has ended,
-        # and that of a fetch is removed here.
+        # whereas the entry of a fetch is removed here.
         event = self.events.get(target.data_ptr()) if out else self.events.pop(target.data_ptr(), None)
         if event is not None:
             current.wait_event(event)

@@ -14,7 +14,8 @@ from .. import _cache, _private
 from . import copies
 
 _SIZES = (1 << 20, 4 << 20, 16 << 20, 64 << 20)  # bytes of the measured copies
-_TIMES = 5  # copies of each size; the fastest counts, because other work on the machine only makes copies slower
+# number of copies of each size; the fastest counts, because other work on the machine only makes copies slower
+_TIMES = 5
 # if two simultaneous copies in opposite directions take this many times as long as one copy, they share the link
 _TIGHT = 1.5
 

@@ -26,8 +26,8 @@ def _is_whole(value):
 
 
 class Places:
-    """Inserts the copies of one schedule while a Rewriter writes the schedule's graph. ``transfers``: (evicts,
-    fetches), each a list of rows with the numbers of a cairn.Evict or a cairn.Fetch."""
+    """Inserts the copies of one schedule while a Rewriter (_rewrite/modules.py) writes the schedule's graph.
+    ``transfers``: (evicts, fetches), each a list of rows with the numbers of a cairn.Evict or a cairn.Fetch."""
 
     def __init__(self, rewriter, steps, transfers):
         self.rewriter = rewriter
@@ -44,7 +44,8 @@ class Places:
         last = {}
         for j, (evict, _, finish) in enumerate(self.fetches):
             last[evict] = max(last.get(evict, (-1, -1)), (finish, j))
-        self.last = {j for _, j in last.values()}  # the fetches that end last among all fetches of the same evict
+        # for each evict, its fetch that ends last; nothing reads the copy on the host afterwards
+        self.last = {j for _, j in last.values()}
         self.started = {}  # step -> transfers that start directly after the step
         self.finished = {}  # step -> transfers that must end before the step
         for kind, rows in (("evict", self.evicts), ("fetch", self.fetches)):
@@ -80,8 +81,8 @@ class Places:
 
     def border(self):
         """Ends the fetches that run at the border, because their memory could be freed between the passes while a copy
-        still writes it. Evicts may go on beyond the border, because their source and their target stay in memory until
-        they have ended."""
+        still writes it. Evicts that run at the border are not ended there, because their source and their target stay
+        in memory until they have ended."""
         for i in list(self.arriving):
             self._fetched(i)
 

@@ -94,7 +94,7 @@ class Prepared:
 
     trace: object
     graph: cairn.Graph
-    seconds: dict  # of each part of the work
+    seconds: dict  # part of the work -> its duration
     goal: Optional[int]  # the budget in bytes; None: the least possible
     baseline: object  # Evaluation of the given graph without a budget
     baseline_sizes: Sizes  # memory and time of the graph without a budget
@@ -111,7 +111,7 @@ def prepare_within(graph, options, *, largest=0, always_rewrite=False, not_again
     budget is below the baseline's peak, or if ``always_rewrite`` is True, rewrites dropouts and random operations, so
     that a schedule can save more memory, and prepares the rewritten graph. If Inductor compiles kernels, fuses
     operations before all this. ``largest``: the largest peak of earlier graphs; 100% of a budget in percent is at least
-    this peak. ``not_again``: as in fuse()."""
+    this peak. ``not_again``: placeholders whose readers must not be copied into the backward pass (fuse())."""
     failed, compiling = [], 0.0
     if options.inductor is not None:
         begin = time.monotonic()

@@ -45,8 +45,9 @@ class Share:
         return solve.is_share(self.owner.options.budget) and (self.waits or baseline <= TINY)
 
     def planned(self, report, unmet, among=None):
-        """Called when the graph has been planned, with its GraphReport and the InfeasibleError or, if the budget is
-        met, None. ``among``: as in partition()."""
+        """Decides what happens to a graph that has just been planned. ``report``: its GraphReport. ``unmet``: the
+        InfeasibleError about its budget; None if the budget is met. ``among``: an Among (_several/watch.py), which
+        tells what other graphs of the step hold, or None."""
         self.report = report
         report.trains = not self.evaluates
         if unmet is None:
@@ -60,8 +61,8 @@ class Share:
             self.unmet = unmet
             if self.evaluates:
                 held = among.held if among is not None else 0
-                # no error if other graphs hold memory, because all graphs of the step are then planned together after
-                # it
+                # no error if other graphs hold memory, because all graphs of the step are then planned together when
+                # the step has ended
                 error = "" if held else "; its backward pass would be an error"
                 tell_of_least(self.owner, report, f"it is in evaluation mode{error}", held)
 

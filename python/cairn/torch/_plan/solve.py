@@ -22,8 +22,8 @@ from .ranks import first_of_ranks
 _FORMAT = 2
 _WAIT_BEYOND_LIMIT_S = 120
 _WAIT_FOR_WORK_S = 1800  # seconds to wait for a search under a work limit; long, because its duration is unknown
-# largest number of searches for one budget: in_time() can raise the peak of the schedule found, and then the next
-# search gets a smaller budget
+# largest number of searches for one budget: in_time(), which reorders the steps of the schedule found, can raise its
+# peak, and then the next search gets a smaller budget
 _TRIES = 3
 
 
@@ -91,7 +91,7 @@ class Solved:
     # if not None, the budget is not met, and the schedule is the one with the lowest known peak
     unmet: Optional[InfeasibleError] = None
     transfers: Optional[list] = None  # [rows of evicts, rows of fetches]; None: nothing moves to the host
-    host_peak: int = 0  # bytes on the host
+    host_peak: int = 0 # largest number of bytes on the host at one time
     waiting: int = 0  # part of the cost: time in which steps wait for copies
 
     @property

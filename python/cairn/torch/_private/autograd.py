@@ -95,8 +95,8 @@ def name_of_node(node=None):
 
 
 def may_be_replaced(leaf):
-    """Returns whether autograd may give a leaf another gradient than the one that a graph computes: the result of a hook,
-    or a copy of another type (``grad_dtype``)."""
+    """Returns whether autograd may give a leaf another gradient than the one that a graph computes: the result of a
+    hook, or a copy of another type (``grad_dtype``)."""
     return bool(leaf._backward_hooks) or getattr(leaf, "grad_dtype", leaf.dtype) not in (None, leaf.dtype)
 
 

@@ -1,5 +1,5 @@
-"""Finds the frames of torch.utils.checkpoint. A frame passes the values that a repeated forward pass saves to the
-backward pass of the first run, by their order."""
+"""Finds the frames of torch.utils.checkpoint. A frame is torch's record of one call of checkpoint(), not a stack frame.
+It passes the values that a repeated forward pass saves to the backward pass of the first run, by their order."""
 
 import inspect
 

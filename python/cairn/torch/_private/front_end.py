@@ -21,7 +21,7 @@ RESTARTS = (SkipFrame, TensorifyScalarRestartAnalysis)
 
 
 class _LeftToPython(SharedContext):
-    """A context in which torch.compile does not compile optimizers, so that Python runs them."""
+    """A context in which torch.compile does not compile optimizers, so that they run as ordinary Python."""
 
     def begin(self):
         self.files = _python_files() - trace_rules.FORCE_SKIP_FILES

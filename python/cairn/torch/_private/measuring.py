@@ -78,7 +78,7 @@ def profiler_runs():
 
 @contextlib.contextmanager
 def quiet_profiler():
-    """A context in which a starting profiler prints nothing about itself or about a missing GPU."""
+    """Returns a context in which a starting profiler prints nothing about itself or about a missing GPU."""
     given = os.environ.get("KINETO_LOG_LEVEL")
     os.environ["KINETO_LOG_LEVEL"] = given or "6"
     try:

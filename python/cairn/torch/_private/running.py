@@ -67,7 +67,7 @@ def left_alone(function):
 
 @contextlib.contextmanager
 def no_modes():
-    """A context for code that needs real tensors and kernels, even if it is called during tracing. Autocast and
+    """Returns a context for code that needs real tensors and kernels, even if it is called during tracing. Autocast and
     gradients are off. At the end, the states of random generators are restored."""
     devices = range(torch.cuda.device_count()) if torch.cuda.is_available() and torch.cuda.is_initialized() else []
     with _disable_current_modes(), torch._C._DisableAutocast(), torch.no_grad():

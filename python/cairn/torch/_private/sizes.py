@@ -140,8 +140,8 @@ def _marked_ranges(shape_env):
 
 
 def pin_sizes(sizes, graph):
-    """Guards input sizes against any change if a smaller input would make one of the storage sizes ``sizes`` larger, as
-    padding to a fixed length can."""
+    """Guards input sizes against any change if a smaller input would make one of the storage sizes ``sizes`` larger. An
+    example is a model that pads inputs to a fixed length: the shorter the input, the larger the padding."""
     known = {}  # symbol -> SymInt
     for node in graph.find_nodes(op="placeholder"):
         value = node.meta.get("val")

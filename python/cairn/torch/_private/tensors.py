@@ -47,9 +47,9 @@ def tensors_of_storage(tensor):
 
 
 def adds_in_place(gradient, storage_was_read):
-    """Returns whether autograd will add another gradient to this one in place, because nothing else refers to its memory.
-    ``storage_was_read``: whether untyped_storage() has been called. In new versions of torch, the Python object that it
-    returns lives as long as the storage and counts as a further reference."""
+    """Returns whether autograd will add another gradient to this one in place, because nothing else refers to its
+    memory. ``storage_was_read``: whether untyped_storage() has been called. In new versions of torch, the Python object
+    that it returns lives as long as the storage and counts as a further reference."""
     shape, strides = gradient.shape, gradient.stride()
     is_dense = extent(shape, strides) == gradient.numel() and all(step for n, step in zip(shape, strides) if n > 1)
     return is_dense and not gradient._is_view() and not (storage_was_read and _objects_of_storages_stay())

@@ -66,7 +66,7 @@ def split(graph, layouts):
             with graph.inserting_before(node):
                 drawn = graph.call_function(dropout_mask, (list(value.shape), strides, p))
             drawn.meta = dict(mask.meta)
-            if node in of_backward:  # the new node has no inputs from which its pass could be seen
+            if node in of_backward:  # marks it, because the new node has no inputs that tell its pass
                 _private.set_side(drawn, True)
             mask.replace_all_uses_with(drawn)
             graph.erase_node(mask)

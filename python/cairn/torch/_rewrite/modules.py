@@ -46,7 +46,7 @@ class Rewriter:
 
     def write(self, steps, forward_outputs=None, transfers=None):
         """Writes the new graph and returns it. If there is a border, stores the nodes before it in ``first_side``.
-        ``transfers``: as for the class Places."""
+        ``transfers``: the copies between device and host, as (evicts, fetches); None: there are none."""
         places = Places(self, steps, transfers or ((), ()))
         output = next(iter(reversed(self.source.nodes)))
         self.leaves = leaves = torch.utils._pytree.arg_tree_leaves(*output.args)
@@ -227,8 +227,8 @@ def input_names(module):
 
 
 def rewrite_joint(joint, trace, steps, *, num_fwd_outputs, static_indices=(), update_function=None, transfers=None):
-    """Returns (forward module, backward module), which together run ``steps`` and ``transfers`` (as for the class
-    Places)."""
+    """Returns (forward module, backward module), which together run ``steps`` and ``transfers`` (as in
+    Rewriter.write())."""
     rewriter = Rewriter(trace, joint.graph)
     rewriter.update_function = update_function
     graph = rewriter.write(steps, num_fwd_outputs, transfers)
@@ -267,7 +267,8 @@ def without_autocast(module, run):
 
 
 def rewrite_module(module, trace, steps, transfers=None):
-    """Returns a module that runs ``steps`` and ``transfers`` (as for Places) of a graph that has no backward pass."""
+    """Returns a module that runs ``steps`` and ``transfers`` (as in Rewriter.write()) of a graph without a backward
+    pass."""
     graph = Rewriter(trace, module.graph).write(steps, transfers=transfers)
     new = torch.fx.GraphModule(module, graph)
     new.meta = dict(module.meta)

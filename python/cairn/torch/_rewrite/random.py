@@ -74,7 +74,7 @@ def free_of_inputs(graph, layouts):
             value = node.meta["val"]
             if value.layout is torch.strided and all(isinstance(size, int) for size in value.shape) and (
                     layouts.strides(node) == list(torch.empty(value.shape, device="meta").stride())):
-                if node in of_backward:  # the node will have no tensor inputs from which its pass could be seen
+                if node in of_backward:  # marks it, because the node will have no tensor inputs that tell its pass
                     _private.set_side(node, True)
                 node.target = target
                 node.args = (list(value.shape), *node.args[1:])

@@ -11,7 +11,7 @@ import torch
 from .. import _private
 
 _RESHAPES = (torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default, torch.ops.aten.reshape.default)
-WORTH_TELLING = 4096  # bytes; less memory that is held causes no warning, for example a list of losses
+WORTH_TELLING = 4096  # bytes; less memory, such as that of a list of losses, causes no warning
 _MISSING = "cairn_missing"  # key in the meta of a placeholder: whether it is expected to be missing
 
 

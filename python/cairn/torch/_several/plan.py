@@ -1,8 +1,10 @@
 """Plans the parts of a step together.
 
-Each part has a pool of schedules that take different amounts of memory. choose.py picks one schedule for each part.
-Then the solver searches for a new schedule of each part, within exactly the memory that the schedules of the other
-parts leave to it, and adds the schedule to the part's pool. Both steps repeat as long as there is time.
+A *Part* (points.py) is one graph of the step. A *Point* is one of its schedules, with the memory and the time that the
+schedule takes. Each part has a pool of such schedules, which take different amounts of memory. choose.py picks one
+schedule for each part. Then the solver searches for a new schedule of each part, within exactly the memory that the
+schedules of the other parts leave to it, and adds the schedule to the part's pool. Both steps repeat as long as there
+is time.
 """
 
 import dataclasses
@@ -70,7 +72,8 @@ class Planner:
             message, *numbers = found["unmet"]
             raise InfeasibleError(f"on the rank that solves: {message}" if of_other else message, *numbers)
         chosen = self._of_schedules(found["schedules"])
-        # the other rank's plan exceeds the budget on this rank, where operations may need more scratch
+        # ``chosen`` is None if the other rank's plan exceeds the budget on this rank, where operations may need more
+        # scratch. This rank then searches for itself.
         if chosen is None and of_other:
             chosen = self._find()
         return self._plan(chosen)

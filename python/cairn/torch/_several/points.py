@@ -24,8 +24,8 @@ class Point:
 
 def sizes_of(trace, cost, steps, transfers=None):
     """Returns the Sizes of a schedule. Between the passes, the graph holds everything that is in memory at the end of
-    the forward pass, except the gradients of results: the plan counts them from there on, but the caller gives them
-    only later."""
+    the forward pass, except the gradients of results: the plan counts these gradients from the end of the forward pass
+    on, but the caller gives them only when the backward pass begins."""
     steps = list(steps)
     _, _, _, at_border, (forward, backward) = _report.live_at_peak(trace, steps, transfers)
     saved = trace.saved(steps)

@@ -4,7 +4,9 @@ The passes of graphs are divided into rounds; in most cases, a round is a traini
 pass, and ends when all runs (forward passes) that began in it have had their backward pass. It also ends at a new
 forward pass if every run without a backward pass is older than all runs that have had theirs: such old runs may never
 have one. If several graphs held memory at the same time in a round, and together exceeded the budget, these graphs are
-planned together, and are compiled once more when they are called again.
+planned together, and are compiled once more when they are called again. An *Alive* (_memory/together.py) is a compiled
+graph, and a *Run* is one run of its forward pass. A *Part* (points.py) is a graph that can be planned together with
+others. A *Window* (choose.py) is one pass of a part, with the memory that other parts hold meanwhile.
 """
 
 import collections

@@ -61,7 +61,7 @@ def refuse_coupled(optimizer):
                     "cannot be in the plan; its step runs as ever without optimizer=")
     except cairn.Error:
         raise
-    except Exception as error:  # a missing closure, for example
+    except Exception as error:  # raised, for example, if step() needs a closure
         raise cairn.InputError(f"optimizer: {name} cannot update one parameter at a time: {type(error).__name__}: "
                                f"{' '.join(str(error).split())}") from error
     if not type(optimizer).step.__module__.startswith("torch.optim."):

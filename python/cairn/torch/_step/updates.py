@@ -59,7 +59,7 @@ class Mark(torch.Tensor):
 class Updates:
     """Runs the updates of a step's parameters. Within a ``with`` block, ``update`` updates a parameter during the
     backward pass, and the optimizer's own step skips this parameter. Between the update and the optimizer's step, the
-    gradient of the parameter is a Mark (NaN), so that code is noticed that reads, clips or scales gradients."""
+    gradient of the parameter is a Mark (NaN), so that code that reads, clips or scales gradients is noticed."""
 
     def __init__(self, optimizers):
         self.optimizers = list(optimizers) if isinstance(optimizers, (list, tuple)) else [optimizers]
@@ -231,7 +231,9 @@ class Updates:
         if owner is not None and not owner.is_current(parameter):
             self._find_owners()
             owner = self._owners.get(id(parameter))
-        if not _private.accumulates(parameter):  # the backward pass does not add to this parameter's gradient
+        # The backward pass does not add to this parameter's gradient, for example because torch.autograd.grad() returns
+        # the gradient to the caller. The parameter is then not updated here.
+        if not _private.accumulates(parameter):
             return gradient
         if parameter.grad is not None or not self._may_update(parameter):
             self.tell("a parameter that is to be updated as soon as its gradient is there was left to the optimizer's step, as it has a "

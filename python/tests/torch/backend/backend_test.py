@@ -56,7 +56,8 @@ class Budgets(harness.Fresh):
 
     def test_a_result_that_the_tracer_has_behind_the_backward_pass(self):
         """Tests a model with a view of a tensor that is written in place. The tracer computes such a view only after
-        the backward pass, although it is a result of the forward pass."""
+        the backward pass, although it is a result of the forward pass. The step must have the same results
+        nevertheless."""
         class Normal(harness.Layers):
             def forward(self, x):
                 for layer in self.layers:
@@ -193,7 +194,7 @@ class Budgets(harness.Fresh):
 
     def test_gradients_that_are_laid_out_otherwise_are_copied(self):
         """Tests convolutions whose input is channels-last. After the backward pass, torch copies their gradients to
-        another layout."""
+        another layout, and the promised peak must include these copies."""
         class Patches(torch.nn.Module):
             def __init__(self):
                 super().__init__()
@@ -384,8 +385,8 @@ class Reports(harness.Fresh):
             self.assertIsNone(cairn.torch._cache.folder())
 
     def test_a_broken_promise_names_the_operation(self):
-        """Tests the warning about a broken promise. Without calibration, the scratch of convolutions is unknown, so the
-        measured peak is above the promised one."""
+        """Tests that the warning about a broken promise names the operation that needed too much. Without calibration,
+        the scratch of convolutions is unknown, so the measured peak is above the promised one."""
         model, inputs = harness.cnn(batch=2)
         with self.assertWarnsRegex(cairn.torch.CairnWarning, "promised a peak of .* measured .* at aten::convolution"):
             torch.compile(model, backend=backend("40%", calibrate=False, seed=5))(*inputs).backward()

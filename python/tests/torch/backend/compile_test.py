@@ -55,9 +55,19 @@ class Fallback(harness.Fresh):
             self.assertEqual(len(chosen.report.graphs), graphs)
             self.assertTrue(chosen.report.kept)
 
+    def test_a_budget_that_jagged_tensors_cannot_meet(self):
+        """Tests that the error names the least budget, although the number of rows depends on data."""
+        linear = torch.nn.Linear(64, 64)
+        x = torch.nested.nested_tensor([torch.randn(n, 64) for n in (300, 500)], layout=torch.jagged)
+        for budget in harness.afresh(("10%", 10_000)):
+            compiled = torch.compile(lambda x: torch.tanh(linear(x)).values().square().sum(), backend=backend(budget))
+            with self.assertRaisesRegex(cairn.torch.InfeasibleError, "the least that can is"):
+                compiled(x).backward()
+
     def test_switches_of_kernels_that_are_turned_between_steps(self):
-        """Tests changes of kernel settings between steps. torch.compile compiles again only for some of them. For all
-        others, the plan stays, and the next step is measured and compared with the promised peak again."""
+        """Tests changes of kernel settings between steps. torch.compile compiles again only after some of these
+        changes. After all others, the plan must stay, and the next step must be measured and compared with the promised
+        peak again."""
         model = torch.nn.Sequential(*[torch.nn.Conv2d(8, 8, 3, padding=1), torch.nn.SiLU()] * 2)
         for training in (True, False):
             chosen = backend("min", fallback=False)
@@ -80,8 +90,8 @@ class Fallback(harness.Fresh):
             self.assertFalse(chosen.report.kept)
 
     def test_switches_of_kernels_that_are_turned_for_the_backward_pass_alone(self):
-        """Tests changes of kernel settings between forward and backward pass. A warning comes at once. From the next
-        step on, the peak is measured and compared with the promised one again."""
+        """Tests changes of kernel settings between forward and backward pass. A warning must come at once. From the
+        next step on, the peak must be measured and compared with the promised one again."""
         model = torch.nn.Sequential(*[torch.nn.Conv2d(8, 8, 3, padding=1), torch.nn.SiLU()] * 2)
         for budget in harness.afresh(("100%", "min")):
             chosen = backend(budget, fallback=False)
@@ -120,8 +130,8 @@ class Fallback(harness.Fresh):
                 self.assertEqual(chosen.report.kept, kept)
 
     def test_a_region_that_is_compiled_once(self):
-        """Tests a nested compile region, i.e. a subgraph that is compiled once. It is part of the graph that calls it,
-        and both are measured together."""
+        """Tests a nested compile region, i.e. a subgraph that is compiled once. Cairn must treat it as a part of the
+        graph that calls it, and measure both together."""
         layer = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.GELU(), torch.nn.Linear(64, 64), torch.nn.GELU())
 
         @torch.compiler.nested_compile_region
@@ -148,7 +158,8 @@ class Fallback(harness.Fresh):
 
     def test_gradients_of_many_at_once(self):
         """Tests a backward pass for several gradients at once, as in
-        torch.autograd.functional.jacobian(vectorize=True). Such a step is not measured."""
+        torch.autograd.functional.jacobian(vectorize=True). The gradients must be right, although such a step is not
+        measured."""
         model, x = two_layers(), torch.randn(4, 64, requires_grad=True)
         found = []
         for chosen in harness.afresh(("aot_eager", backend("min", fallback=False))):
@@ -170,8 +181,8 @@ class Fallback(harness.Fresh):
         self.assertGreater(len(told), 0)  # torch without Cairn cannot run this graph either
 
     def test_jagged_ones_of_two_rows_at_least(self):
-        """Tests jagged tensors of at least two rows. In the second call, the number of rows becomes symbolic; later it
-        has the smallest value that torch permits for a symbolic size."""
+        """Tests jagged tensors of at least two rows. In the second call, the number of rows becomes symbolic. The graph
+        must also be right for two rows, the smallest number that torch permits for a symbolic size."""
         linear = torch.nn.Linear(8, 8)
         compiled = torch.compile(lambda x: torch.tanh(torch.tanh(linear(x))).values().square().sum(),
                                  backend=backend(fallback=False))
@@ -194,7 +205,7 @@ class Fallback(harness.Fresh):
 
     def test_a_promise_beside_one_that_was_not_measured(self):
         """Tests a backend with one measured graph and one that could not be measured, because another profiler was
-        active."""
+        active. The report must say that it is unknown whether all promises are kept."""
         chosen, (first, second) = backend(), (two_layers(), two_layers())
         torch.compile(first, backend=chosen)(torch.randn(4, 64)).sum().backward()
         self.assertTrue(chosen.report.kept)
@@ -277,7 +288,7 @@ class Fallback(harness.Fresh):
 
     def test_an_error_of_the_model_itself_leaves_its_buffers_alone(self):
         """Tests that a call that fails because of the model writes no buffers, as with AOTAutograd, and that the next
-        call does."""
+        call writes them."""
         class Model(torch.nn.Module):
             def __init__(self):
                 super().__init__()
@@ -378,16 +389,17 @@ class Fallback(harness.Fresh):
                 cairn.torch.declare_pure(given)
 
     def test_a_checkpoint_about_it_that_stops_early(self):
-        """Tests a checkpoint around a compiled graph. It runs the graph again, which writes the graph's buffers a
-        second time, even if the graph is compiled only then. The exception by which the checkpoint ends the
-        recomputation early must not count as an error of the graph."""
+        """Tests a checkpoint around a compiled graph. The checkpoint runs the graph again, so the graph's buffers are
+        written a second time. This must also hold if torch compiles the graph anew for the second run. The exception by
+        which the checkpoint ends the recomputation early must not count as an error of the graph."""
         class Model(torch.nn.Module):
             def __init__(self, again):
                 super().__init__()
                 self.layers, self.norm, self.again, self.calls = two_layers(), torch.nn.BatchNorm1d(64), again, 0
 
             def forward(self, x):
-                self.calls += self.again  # compiled code depends on this number
+                # Compiled code depends on this number, so torch compiles again whenever the number changes.
+                self.calls += self.again
                 return self.norm(self.layers(x)).square().mean() * (2.0 if self.calls > 100 else 1.0)
 
         for again in (0, 1):
@@ -437,7 +449,7 @@ class Fallback(harness.Fresh):
 
     def test_a_checkpoint_about_it_that_would_return_something_else(self):
         """Tests a checkpoint around a function whose graph for all sizes returns one result more, a size, than its
-        graph for one size."""
+        graph for one size. If the second run uses another graph than the first run, an error must be raised."""
         w = torch.nn.Parameter(torch.randn(64, 64) / 8)
 
         def function(x):
@@ -524,7 +536,7 @@ class Options(harness.Fresh):
 
 
 class Lengths(harness.Fresh):
-    """Tests of inputs whose lengths vary from call to call."""
+    """Tests inputs whose lengths vary from call to call."""
 
     def setUp(self):
         super().setUp()
@@ -585,7 +597,7 @@ class Lengths(harness.Fresh):
 
 
 class Sizes(harness.Fresh):
-    """Tests of sizes that are marked by torch._dynamo.mark_dynamic."""
+    """Tests sizes that are marked by torch._dynamo.mark_dynamic."""
 
     def setUp(self):
         super().setUp()
@@ -615,15 +627,16 @@ class Sizes(harness.Fresh):
             self.assertEqual(len(self.chosen.report.graphs), graphs)
 
     def test_with_a_minimum_alone_a_larger_one_is_told(self):
-        """Tests that a size marked dynamic with a minimum alone causes a warning when it grows. It cannot be guarded,
-        because a guard would contradict the mark."""
+        """Tests that a size marked dynamic with a minimum alone causes a warning when the size grows. No guard can
+        limit the size to that of the plan, because such a guard would contradict the mark."""
         if torch.__version__ < "2.12":
             self.skipTest("torch up to 2.11 asks for max=, too")
         self.assertEqual(harness.told_by(lambda: self.train(8, min=2))[1], [])
         told = harness.told_by(lambda: [self.train(size, min=2) for size in (16, 32)])[1]
         self.assertEqual(len(told), 3)
         self.assertRegex(told[0], "marked dynamic is 16 now, and the plan is for up to 8")
-        for text in told[1:]:  # each new size is measured, and exceeds the promised peak
+        # Each new size is measured, and takes more than the promised peak.
+        for text in told[1:]:
             self.assertRegex(text, "promised a peak of .*, measured")
 
     def test_what_grows_when_a_marked_size_shrinks_is_not_planned(self):
@@ -717,9 +730,9 @@ class Sizes(harness.Fresh):
         self.assertRegex(told[-1], "promised a peak of .*, measured ")
 
     def test_a_size_that_is_a_remainder(self):
-        """Tests a size that is a remainder. x.shape[0] % 16 is larger for some smaller inputs, so a plan is valid for
-        one size only. After 8 variants, torch compiles no more, and the report no longer says that the promise is
-        kept."""
+        """Tests a size that is a remainder. x.shape[0] % 16 is not largest for the largest input, so a plan for one
+        number of rows need not be valid for fewer rows, and torch compiles many variants. After 8 variants, torch
+        compiles no more, and the report no longer says that the promise is kept."""
         def loss(x):
             return (self.model(x) + torch.ones(x.shape[0] % 16, 16).exp().sum(0)).square().mean()
 
@@ -728,7 +741,7 @@ class Sizes(harness.Fresh):
         with harness.cairn_warnings("ignore"):
             for rows in (40, 40, 31, 24):
                 compiled(torch.randn(rows, 16)).backward()
-            # the plan for 31 rows is valid for all smaller numbers of rows
+            # 31 % 16 is the largest remainder, so the plan for 31 rows is valid for all smaller numbers of rows.
             self.assertEqual(len(chosen.report.graphs), 2)
             self.assertTrue(chosen.report.kept)
             for rows in range(50, 60):
@@ -753,7 +766,8 @@ class Sizes(harness.Fresh):
         self.assertEqual(len(chosen.report.graphs), 1)
 
     def test_zeros_that_are_nowhere(self):
-        """Tests a forward-mode derivative, which saves tensors of zeros that have no memory."""
+        """Tests a forward-mode derivative, which saves tensors of zeros that have no memory. The step must run under a
+        budget nevertheless."""
         weight = torch.nn.Parameter(torch.randn(64, 64) * 0.1)
 
         def function(x):
@@ -785,7 +799,7 @@ class Limits(harness.Fresh):
 
 
 class Terminal(unittest.TestCase):
-    """Tests of what a program prints on stderr."""
+    """Tests what a program prints on stderr."""
 
     SETUP = """
 import torch, cairn.torch

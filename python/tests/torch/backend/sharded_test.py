@@ -79,7 +79,7 @@ def train(divide, rank, count, backend):
 
 
 def work(rank, count):
-    # expected, because the step is several graphs
+    # This warning is expected, because the step consists of several graphs.
     warnings.filterwarnings("ignore", "graph .* runs while", cairn.torch.CairnWarning)
     warnings.filterwarnings("error", "graph .*: promised", cairn.torch.CairnWarning)
     found = {}

@@ -1,4 +1,4 @@
-"""Tests of shares (budgets in percent), for graphs that are tiny, have no gradients, or are compiled before the largest
+"""Tests shares (budgets in percent), for graphs that are tiny, have no gradients, or are compiled before the largest
 graph. Also tests the budget "min"."""
 
 import functools
@@ -61,8 +61,9 @@ class Evaluations(harness.Fresh):
         self.assertLessEqual(training.measured, training.budget)
 
     def test_an_evaluation_with_gradients(self):
-        """Tests an evaluation with gradients enabled that cannot meet its share. No error is raised unless its backward
-        pass runs. Then the graph counts as a graph for training."""
+        """Tests an evaluation with gradients enabled that cannot meet its share. At first, only a warning is given. If
+        the backward pass of the evaluation runs after all, the graph counts as a graph for training, and an error is
+        raised."""
         model = Mlp()
         compiled = torch.compile(model, backend=backend("5%"))
         loss, told = harness.told_by(compiled.eval(), torch.randn(100, 64))
@@ -182,7 +183,8 @@ class LeastPeaks(unittest.TestCase):
             return False
 
     def test_an_irregular_model(self):
-        """Tests a model for which a single search for the least peak ends far above it."""
+        """Tests a model for which a single search for the least peak ends far above that peak. The budget "min" must
+        find a lower peak than a single search."""
         class Scaled(torch.nn.Module):
             """Convolutions with squeeze and excitation, as in RegNetY."""
 

@@ -1,4 +1,4 @@
-"""Tests of models for which careless fusion would give wrong results without an error. Each of these models was found
+"""Tests models for which careless fusion would give wrong results without an error. Each of these models was found
 by a review of the code."""
 
 import unittest.mock
@@ -41,7 +41,7 @@ class Careful(harness.Fresh):
 
     def test_statistics_of_norms_of_16_bits(self):
         """Tests norms of 16-bit values. On a CPU, torch's kernels return their statistics with 32 bits, although the
-        tracer assumes 16."""
+        tracer assumes 16. Fused code must read them as what they are."""
         x = torch.randn(64, 64).bfloat16()
         w = [torch.randn(64, 64).bfloat16().requires_grad_() for _ in range(2)]
         scale, shift = torch.ones(64, requires_grad=True), torch.zeros(64, requires_grad=True)
@@ -131,7 +131,7 @@ class Careful(harness.Fresh):
 
     def test_numbers_that_16_bits_cannot_represent(self):
         """Tests numbers that 16 bits cannot represent. Torch's products and quotients of 16-bit tensors use such
-        numbers unrounded, but sums on a CPU round them to 16 bits first."""
+        numbers unrounded, but sums on a CPU round them to 16 bits first. Fused kernels must do the same."""
         for dtype in (torch.bfloat16, torch.float16):
             with self.subTest(dtype):
                 x, weight = torch.randn(64, 64).to(dtype), torch.randn(64, 64).to(dtype).requires_grad_()

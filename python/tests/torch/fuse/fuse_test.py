@@ -1,4 +1,4 @@
-"""Tests of the decisions of fusion, without a compiler: which values the backward pass computes again, and the order of
+"""Tests the decisions of fusion, without a compiler: which values the backward pass computes again, and the order of
 the fused graph."""
 
 import itertools
@@ -177,7 +177,7 @@ class Order(harness.Fresh):
 
     def check_times(self, before, made, is_backward, kinds):
         """Checks that each group is in one pass (forward or backward), and reads only values that are made before the
-        group's time."""
+        group runs. ``group.time`` is the place at which a group runs, as a position in ``before``."""
         position = {node: i for i, node in enumerate(before)}
         time = {node: group.time for group in made for node in group.members}
         for group in made:
@@ -191,7 +191,7 @@ class Order(harness.Fresh):
 
     def test_results_of_an_operation_with_several(self):
         """Tests an operation with several results: a norm has three. Its backward kernel reads two of them, and the
-        next layer reads the third."""
+        next layer reads the third. The step must be the same as without fusion."""
         model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.LayerNorm(8), torch.nn.Sigmoid(), torch.nn.Linear(8, 1))
         inputs = (torch.randn(16, 8),)
         found, step = self.fused(model, inputs, torch.Tensor.sum)

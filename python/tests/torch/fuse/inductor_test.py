@@ -1,4 +1,4 @@
-"""Tests of compiler="inductor": a budget changes no bit of a step, peaks stay within the promised ones, and results are
+"""Tests compiler="inductor": a budget changes no bit of a step, peaks stay within the promised ones, and results are
 close to those of torch's kernels."""
 
 import copy

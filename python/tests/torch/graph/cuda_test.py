@@ -1,4 +1,4 @@
-"""Tests of the CUDA code that need no GPU: graphs of fake tensors on a GPU, and the behaviour of torch's allocator and
+"""Tests the CUDA code where no GPU is needed: graphs of fake tensors on a GPU, and the behaviour of torch's allocator and
 kernels according to their source code."""
 
 import unittest
@@ -96,7 +96,7 @@ class Kernels(unittest.TestCase):
 
 
 class Allocator(unittest.TestCase):
-    """Tests of code about CUDA's caching allocator, whose behaviour is known from its source code."""
+    """Tests code about CUDA's caching allocator, whose behaviour is known from its source code."""
 
     def test_events_get_the_time_at_which_the_profiler_saw_them(self):
         """Tests that events of the allocator get the times of the profiler's events. The profiler does not record the
@@ -108,8 +108,8 @@ class Allocator(unittest.TestCase):
         self.assertEqual(events.timed([(10, -5)], []), [(0, -512, 10)])
 
     def test_a_result_that_lies_in_the_memory_of_the_host(self):
-        """Tests the layout of a result in the host's memory, although the tracer assumes that the result is on the GPU.
-        The seed of an attention's dropout is such a result."""
+        """Tests a result in the host's memory that the tracer assumes to be on the GPU, such as the seed of an
+        attention's dropout. After a measurement, its layout must name the host as its device."""
         with torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True):
             given = torch.empty(4, 4, device="cuda:0"), torch.empty(4, 4, device="cuda:0")
             graph = make_fx(lambda x, y: torch.aminmax(x @ y))(*given).graph

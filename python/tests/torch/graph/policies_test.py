@@ -137,7 +137,7 @@ class Policies(unittest.TestCase):
 
 
 class Names(harness.Fresh):
-    """Tests of never_recompute=, which names operations that run once."""
+    """Tests never_recompute=, which names operations that run once."""
 
     def recomputed(self, names, **options):
         """Trains under the least budget. Returns the recomputed operations as texts "operator of node"."""

@@ -120,7 +120,8 @@ class Replayed(harness.Fresh):
         self.check(*harness.gpt(batch=8, length=64), replays=False)
 
     def test_sizes_that_are_symbolic(self):
-        """Tests dropouts with symbolic sizes. Their masks cannot be drawn without the input of the dropout."""
+        """Tests dropouts with symbolic sizes. Their masks cannot be drawn without the input of the dropout, so whole
+        dropouts must be replayed."""
         self.check(Masks(6), (torch.randn(512, 64),), dynamic=True)
 
     def test_noise_and_several_kinds_of_dropout(self):
@@ -181,8 +182,9 @@ class Replayed(harness.Fresh):
         self.assertTrue(torch.equal(torch.get_rng_state(), state))
 
     def test_others_draw_between_the_passes(self):
-        """Tests several steps without seeds, in which other code draws random numbers between the forward and the
-        backward pass and in the losses."""
+        """Tests that gradients and later random numbers are the same as without a schedule if other code draws random
+        numbers between the forward and the backward pass and in the losses. There are several steps, and no seed is set
+        between them."""
         found = []
 
         def three(compiled, inputs):
@@ -246,7 +248,7 @@ class Replayed(harness.Fresh):
 
 
 class Parts(unittest.TestCase):
-    """Tests of the two parts of a split dropout: a mask that is drawn without the input, and the output."""
+    """Tests the two parts of a split dropout: a mask that is drawn without the input, and the output."""
 
     def test_agree_with_the_whole(self):
         for dtype in (torch.float32, torch.bfloat16, torch.float64):

@@ -60,7 +60,7 @@ def gradients(model, inputs, backend, body, **options):
 
 
 class Given(unittest.TestCase):
-    """Tests of gradients of results that the caller gives."""
+    """Tests gradients of results that the caller passes to backward()."""
 
     def test_what_the_caller_holds_of_those_that_are_copied_or_parts_counts(self):
         model, x = torch.nn.Sequential(torch.nn.Conv2d(8, 8, 1), torch.nn.Tanh()), torch.randn(8, 8, 32, 32)

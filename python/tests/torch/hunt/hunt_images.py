@@ -1,4 +1,4 @@
-"""Parts for hunt_models.py that treat their argument as an image or a volume, in several memory formats.
+"""Contains parts for hunt_models.py that treat their argument as an image or a volume, in several memory formats.
 
 The kind of such a part is a memory format followed by a chain of operations, such as "conv+gelu+dropout".
 """

@@ -483,8 +483,8 @@ class Buffers(Part):
 
 
 class Ring(torch.nn.Module):
-    """Subtracts the mean over the last four steps, from step means that are stored in a ring buffer. ``next`` counts
-    the steps."""
+    """Subtracts a moving average from its input: the mean over the last four steps. The means of these steps are stored
+    in a ring buffer, and ``next`` counts the steps."""
 
     def __init__(self):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Tests of the simulation of PyTorch's allocator, of snapshots of the real allocator, and of will_it_fit()."""
+"""Tests the simulation of PyTorch's allocator, of snapshots of the real allocator, and of will_it_fit()."""
 
 import dataclasses
 import os
@@ -77,7 +77,7 @@ class Rules(unittest.TestCase):
             self.assertEqual(allocator.reserved, reserved)
 
     def test_blocks_that_can_grow(self):
-        """Tests that in an expandable segment, the last free block counts as large as it can become."""
+        """Tests that in an expandable segment, the last free block counts with the size to which it can grow."""
         allocator = CachingAllocator(expandable_segments=True)
         first, _, last = (allocator.allocate(size * MIB) for size in (40, 2, 30))
         allocator.free(first)

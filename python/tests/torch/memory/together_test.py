@@ -223,6 +223,26 @@ class Together(harness.Fresh):
         with torch.profiler.profile(), self.assertRaisesRegex(cairn.InputError, "measure_step: a profiler"):
             cairn.torch.measure_step(lambda: self.fail("the step has run"))
 
+    def test_a_function_whose_forward_pass_is_a_graph_is_outside(self):
+        """The graph of the forward pass of a torch.autograd.Function has no backward pass. What the function saves, and
+        its backward pass, belong to no graph."""
+        class Function(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                torch._dynamo.graph_break()
+                ctx.save_for_backward(x.sin())
+                return x.cos()
+
+            @staticmethod
+            def backward(ctx, gradient):
+                return -gradient * ctx.saved_tensors[0]
+
+        layers = torch.nn.ModuleList([Layer(), Layer()])
+        compiled = torch.compile(lambda x: layers[1](Function.apply(layers[0](x))).square().mean(), backend=backend("min"))
+        report, _, _ = self.run_steps(lambda: compiled(self.x).backward(), layers)
+        self.assertTrue(report.outside)
+        self.assertIn("outside of graphs", str(report))
+
     def test_graphs_that_follow_each_other_have_nothing_outside(self):
         model = Halves()
         compiled = torch.compile(model, backend=backend("min"))
@@ -253,8 +273,9 @@ class Together(harness.Fresh):
         self.assertRegex(told[0], "^graph 0 runs again while ")
 
     def test_results_of_graphs_without_a_backward_pass(self):
-        """Tests a graph whose backward pass reads a result of an earlier graph that has no backward pass. This result
-        is an input of the later graph, so its promised peak does not include it."""
+        """Tests a graph whose backward pass reads a result of an earlier graph that has no backward pass. The result is
+        an input of the later graph, so that graph alone does not count it. The promised peak of the step must include
+        it."""
         weight = torch.nn.Parameter(torch.randn(256))
         x = torch.randn(256, 256)
 
@@ -317,7 +338,8 @@ class Together(harness.Fresh):
 
     def test_gradients_of_several_forwards_that_are_added_up(self):
         """Tests a backward pass that adds up gradients of several forward passes. Autograd then keeps gradients of
-        earlier runs, in addition to the new gradients of the same size, which are resident."""
+        earlier runs, in addition to the new gradients of the same size, which are resident. The promised peak must
+        include the kept gradients."""
         model = torch.nn.Sequential(*[Layer(dropout=0.1) for _ in range(4)], Loss())
         compiled = torch.compile(model, backend=backend("min"))
 
@@ -333,8 +355,8 @@ class Together(harness.Fresh):
         self.assertEqual(report.kept, True)
 
     def test_sums_of_gradients_of_several_graphs(self):
-        """Tests that sums of gradients of a parameter or a result are counted, which autograd computes out of place
-        between graphs."""
+        """Tests that the promised peak includes sums of gradients of a parameter or a result. Autograd computes such
+        sums out of place between graphs."""
         for kind, together, old in harness.afresh(itertools.product((Shared, Skips), (False, True), (False, True))):
             with self.subTest(kind=kind.__name__, together=together, old=old):
                 model, x = kind(), torch.randn(16, 256) if kind is Shared else torch.randn(512, 64)
@@ -367,7 +389,8 @@ class Together(harness.Fresh):
 
     def test_gradients_that_hooks_or_their_type_replace(self):
         """Tests hooks and types that replace gradients of parameters. The gradients that the graph has computed stay in
-        memory in addition to the new ones."""
+        memory in addition to the new ones. Only with accumulate=True, the promised peak includes them; without it, a
+        warning must say so."""
         def with_hooks(model):
             for p in model.parameters():
                 p.register_hook(lambda gradient: 0.5 * gradient)
@@ -398,7 +421,8 @@ class Together(harness.Fresh):
             compiled(self.x).sum().backward()
 
     def test_a_block_that_is_called_four_times(self):
-        """Tests a block that is called four times. One backward pass adds up the gradients of all calls."""
+        """Tests that the promise is kept if a block is called four times, and one backward pass adds up the gradients
+        of all calls."""
         block = Layer(dropout=0.1)
         compiled = torch.compile(block, backend=backend("min"))
 
@@ -447,8 +471,8 @@ class Together(harness.Fresh):
         self.assertGreater(cairn.torch.last_report().promised, cairn.torch.last_report().graphs[0].saved)
 
     def test_results_that_autograd_has_behind_views_or_in_an_input_alone(self):
-        """Tests graphs whose results reach autograd only through views, or only through an input that they write. Their
-        Runs must be found nevertheless."""
+        """Tests graphs whose results reach autograd only through views, or only through an input that they write. Cairn
+        must notice nevertheless that such a graph runs again while its first run still waits for its backward pass."""
         model = torch.nn.Sequential(*[Layer() for _ in range(3)])
 
         def views(x):
@@ -481,7 +505,8 @@ class Together(harness.Fresh):
                 del losses
 
     def test_autograd_that_is_compiled(self):
-        """Tests torch's compiled autograd, under which the running node is unknown. The model writes buffers."""
+        """Tests torch's compiled autograd, under which the running node is unknown. The model writes buffers. Results
+        must be the same, and the report must say that such steps are not measured."""
         from torch._dynamo import compiled_autograd
 
         found = []
@@ -559,8 +584,8 @@ class Together(harness.Fresh):
         self.assertIsNone(chosen.report.kept)
 
     def test_without_gradients(self):
-        """Tests a model without gradients. The result that one part passes to the next part is in memory while that
-        part runs."""
+        """Tests a model without gradients. The result that one part passes to the next part is in memory while the next
+        part runs, so the promised peak must include it."""
         model = Halves(layers=4).eval()
         compiled = torch.compile(model, backend=backend("min"))
         with torch.no_grad():
@@ -663,7 +688,7 @@ class Ddp(unittest.TestCase):
 
 
 class WithCompiledAutograd(unittest.TestCase):
-    """Tests of compiled autograd. unittest sorts classes by name, so these tests run last. They must, because torch
+    """Tests compiled autograd. unittest sorts classes by name, so these tests run last. They must, because torch
     keeps the graph that compiled autograd has run."""
 
     def test_autograd_that_is_compiled_of_what_lies_beside_a_loss(self):

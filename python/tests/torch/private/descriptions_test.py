@@ -9,8 +9,8 @@ from torch.testing._internal.two_tensor import TwoTensor
 
 class Written(OfJointGraph):
     def test_static_inputs(self):
-        """Tests static inputs of a model with checks (assertions). Its graph has placeholders of effect tokens before
-        the inputs."""
+        """Tests that the static inputs, here the weights, are found in the graph of a model with checks (assertions).
+        This graph has placeholders of effect tokens before the inputs, so the positions of inputs are shifted."""
         found = []
 
         def partition(joint, inputs, *, num_fwd_outputs, static_lifetime_input_indices, **_):

@@ -105,7 +105,8 @@ class FrontEnd(unittest.TestCase):
         self.assertEqual(frames, set())
 
     def test_compile_again(self):
-        """Tests compile_again(), also when it is called while the compiled function runs, at a graph break."""
+        """Tests that compile_again() makes torch compile a function anew, even if it is called while the compiled
+        function runs, at a graph break."""
         compiled, codes, again = [], set(), []
 
         def backend(module, _):
@@ -133,8 +134,8 @@ class FrontEnd(unittest.TestCase):
         self.assertIn(function.__code__, codes)
 
     def test_compile_again_as_first_time(self):
-        """Tests compile_again(as_first_time=True). Without this argument, sizes that have varied are symbolic from the
-        beginning."""
+        """Tests compile_again(as_first_time=True), after which sizes are constant at first, as in the first
+        compilation. Without this argument, sizes that have varied are symbolic from the beginning."""
         symbolic = []
 
         def backend(module, inputs):

@@ -1,4 +1,5 @@
-"""Functions for tests that need a joint graph of AOTAutograd, which contains forward and backward pass."""
+"""Contains functions for tests that need a joint graph of AOTAutograd, i.e. a graph of the forward and the backward
+pass."""
 
 import harness
 import torch

@@ -52,12 +52,13 @@ class Joint(OfJointGraph):
         loss.backward()
         self.assertTrue(_private.saved_by_compiled_hooks(seen))
         self.assertEqual(_private.saved_by_compiled_hooks(["primals_1", "exp"]), [])
-        # The value of an ordinary operator can happen to have such a name; then ``saved`` contains it.
+        # If an ordinary operator has made a value with such a name, the second argument contains the name, and the
+        # value is not taken for one of a hook.
         self.assertEqual(_private.saved_by_compiled_hooks(["pre_hook_1"], ["pre_hook_1"]), [])
 
     def test_check_version(self):
-        """Tests check_version() with a function that stores a value in its context without save_for_backward. Torch 2.9
-        always checks such values for writes."""
+        """Tests that values for which check_version() was called are checked for writes, although their function stores
+        them in its context without save_for_backward. Torch 2.9 always checks such values."""
         checked, kept, found = True, [], []
 
         def look(joint, **_):

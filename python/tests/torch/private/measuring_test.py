@@ -78,8 +78,8 @@ class Measuring(unittest.TestCase):
         self.assertEqual(_private.kernel_settings(), before)
 
     def test_kernel_settings_where_old_and_new_ones_are_mixed(self):
-        """Tests old and new settings together. If a new setting has been set, torch raises an error when the old
-        setting is read."""
+        """Tests that kernel_settings() can be read and notices changes even if new settings have been set. Torch then
+        raises an error when the old setting is read."""
         program = ("import torch; from cairn.torch import _private; before = _private.kernel_settings(); "
                    "torch.backends.cuda.matmul.fp32_precision = 'tf32'; torch.backends.mkldnn.matmul.fp32_precision = 'bf16'; "
                    "print(_private.kernel_settings() != before)")

@@ -8,7 +8,7 @@ import unittest
 import cairn.torch
 
 PACKAGE = pathlib.Path(cairn.torch.__file__).parent
-# pytrees, classes of operators, and operators whose names begin with "_"
+# These private names may be used anywhere: pytrees, classes of operators, and operators whose names begin with "_".
 ALLOWED = ("torch.utils._pytree", "torch._ops", "torch.ops.aten._")
 
 

@@ -1,4 +1,4 @@
-"""Tests of cairn.torch._private.operators."""
+"""Tests cairn.torch._private.operators."""
 
 import unittest
 

@@ -1,4 +1,4 @@
-"""Tests of the choice of one schedule for each part of a step. Compares the result with the best of all possible
+"""Tests the choice of one schedule for each part of a step. Compares the result with the best of all possible
 choices."""
 
 import itertools
@@ -10,9 +10,10 @@ from cairn.torch._several.plan import undominated
 
 
 def problem(draw, parts, schedules, windows, results=0, shared=False):
-    """Returns random (pools, windows, times). ``results``: number of results of each part, which can be freed in some
-    windows. Unless ``shared`` is True, at most one part's schedules save a result: those of the part itself, or those
-    of the part that reads it."""
+    """Returns random (pools, windows, times). A pool lists the schedules to choose from for one part. A window is one
+    pass of a part, with the other parts that hold memory meanwhile. ``times`` says how often each part runs in the
+    step. ``results``: number of results of each part, which can be freed in some windows. Unless ``shared`` is True, at
+    most one part's schedules save a result: those of the part itself, or those of the part that reads it."""
     sizes = [[draw.randint(1, 9) for _ in range(results)] for _ in range(parts)]
     is_own = [[draw.random() < 0.3 for _ in range(results)] for _ in range(parts)]
 

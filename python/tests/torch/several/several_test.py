@@ -1,4 +1,4 @@
-"""Tests of steps that torch.compile splits into several graphs, which are planned together within one budget."""
+"""Tests steps that torch.compile splits into several graphs, which are planned together within one budget."""
 
 import copy
 import gc
@@ -189,8 +189,8 @@ class StepsOfSeveralGraphs(harness.Fresh):
         self.assertNotIn("not met", str(report))
 
     def test_bytes_that_a_graph_exceeds_only_alone(self):
-        """Tests a budget in bytes that a whole step meets, although one of its graphs needs more when it is planned
-        alone."""
+        """Tests a budget in bytes that a whole step can meet, although one of its graphs needs more when it is planned
+        alone. After the first step, the plan of the whole step must meet the budget."""
         model, least = Freed(), backend("min")
         steps(model, least, self.x)
         budget = least.report.step.promised
@@ -212,7 +212,8 @@ class StepsOfSeveralGraphs(harness.Fresh):
 
     def test_bytes_that_the_first_step_exceeds(self):
         """Tests a budget in bytes that the first step exceeds. Each graph is planned within the memory that other
-        graphs leave, as far as they are known; when the first graph is planned, the second one is not known yet."""
+        graphs leave, as far as they are known; when the first graph is planned, the second one is not known yet. A
+        warning must say so, and the plan for later steps must meet the budget."""
         model = Halves(layer=lambda: Layer(dropout=0.1))
         share = backend("60%")
         steps(model, share, self.x)
@@ -330,8 +331,8 @@ class StepsOfSeveralGraphs(harness.Fresh):
         self.assertIsNotNone(chosen.report.step)
 
     def test_passes_in_the_order_of_a_pipeline(self):
-        """Tests passes in the order of a pipeline: several runs wait for their backward pass at the same time. The
-        measurement that is due at the tenth run must wait until no earlier run waits."""
+        """Tests passes in the order of a pipeline: several runs wait for their backward passes at the same time. The
+        tenth run is due to be measured. This measurement must wait until no earlier run waits for its backward pass."""
         model, chosen = Halves(broken=False), backend("100%")
         run, open_runs = torch.compile(model, backend=chosen), []
         with harness.cairn_warnings("ignore"):
@@ -414,8 +415,8 @@ class StepsOfSeveralGraphs(harness.Fresh):
         self.assertLessEqual(chosen.report.promised, chosen.report.step.budget)
 
     def test_another_length_and_an_evaluation(self):
-        """Tests graphs of other sizes that come later. They are planned together with the earlier graphs, and the new
-        plan contains both."""
+        """Tests graphs of other sizes that come later. A new plan must contain both the earlier and the later graphs,
+        and both must stay within the budget."""
         model, chosen = Halves(), backend("60%")
         run = torch.compile(model, backend=chosen, dynamic=False)
         with harness.cairn_warnings("ignore"):
@@ -473,7 +474,7 @@ class StepsOfSeveralGraphs(harness.Fresh):
         self.assertEqual(chosen.report.kept, True)
 
     def test_a_step(self):
-        """Tests graph breaks inside of cairn.torch.step."""
+        """Tests that graph breaks inside of cairn.torch.step are possible: the graphs are planned within one budget."""
         model = Halves(layer=lambda: Layer(dropout=0.1))
 
         def train_step():

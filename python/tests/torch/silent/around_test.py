@@ -57,7 +57,7 @@ class WhatIsAround(OfImages):
 
     def test_hooks_that_change_layouts_where_nothing_runs_again(self):
         """Tests hooks that change layouts in a step without recomputation. Operations of the backward pass rely on the
-        layouts that saved values had in the forward pass."""
+        layouts that saved values had in the forward pass, so gradients must be the same as without hooks."""
         model = torch.nn.Sequential(torch.nn.LayerNorm(32), torch.nn.Linear(32, 64), torch.nn.GELU(), torch.nn.Linear(64, 32))
         x, found = torch.randn(4, 10, 32), []
         for budget in harness.afresh((None, "100%", "min")):
@@ -113,7 +113,8 @@ class WhatIsAround(OfImages):
 
     def test_noise_like_what_hooks_give_back_laid_out_in_another_way(self):
         """Tests hooks that return saved values in another layout, as save_on_cpu(pin_memory=True) does, in steps whose
-        backward pass draws noise like a saved value. Also tests expanded tensors, and steps without noise."""
+        backward pass draws noise like a saved value. Also tests expanded tensors, and steps without noise. Gradients
+        must be the same as without hooks."""
         class Noisy(torch.nn.Module):
             def __init__(self, noise):
                 super().__init__()

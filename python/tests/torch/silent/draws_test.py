@@ -97,7 +97,8 @@ class WhatDrawsOrActs(Same):
 
 
 class DrawnOfGradients(unittest.TestCase):
-    """Tests backward passes that begin with operations that draw random numbers but read no gradients."""
+    """Tests that gradients and random states stay the same if a backward pass begins with an operation that draws
+    random numbers but reads no gradients."""
 
     def check(self, draw, random):
         class Noisy(torch.autograd.Function):

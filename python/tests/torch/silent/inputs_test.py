@@ -106,7 +106,7 @@ class InputsThatAreWritten(OfImages):
 
     def test_an_input_that_shares_memory_when_the_plan_is_made_already(self):
         """Tests a first batch with its own memory, and a second batch that shares memory with numpy and uses the same
-        plan."""
+        plan. A warning must be given, and the gradients must be right."""
         self.check(lambda: [torch.from_numpy(self.ring()).clone(), torch.from_numpy(self.ring())],
                    lambda x: x.numpy().fill(7) if not x.untyped_storage().resizable() else None, budgets=["min"], told=True)
 
@@ -206,7 +206,7 @@ class InputsThatAreWritten(OfImages):
 
     def test_an_input_of_several_tensors(self):
         """Tests a tensor subclass with several tensors inside: each tensor inside of a TwoTensor is a separate input of
-        the graph."""
+        the graph. Both must be compared, so a write to one of them must raise an error."""
         def two():
             torch.manual_seed(0)
             return TwoTensor(torch.rand(64, 64), torch.rand(64, 64))
@@ -230,7 +230,8 @@ class InputsThatAreWritten(OfImages):
 
     def test_a_ring_of_numpy_beside_what_may_fail(self):
         """Tests an input on memory of numpy in a model with a solver of linear equations. The solver checks its
-        arguments, and the effect token of this check is a placeholder before the other inputs."""
+        arguments, and the effect token of this check is a placeholder before the other inputs. The input must be
+        recognised as shared nevertheless."""
         class Solved(Images):
             def forward(self, x):
                 weight = self.layers[0].weight.detach()

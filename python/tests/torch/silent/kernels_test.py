@@ -76,7 +76,7 @@ class KernelsAsTheyWereChosen(Same):
 
     def test_batch_norm_of_what_the_forward_pass_writes_then(self):
         """Tests a batch norm whose input (a buffer or the batch) or weights are written by the forward pass after they
-        were used."""
+        were used. Recomputation must not read the new values."""
         class Written(torch.nn.Module):
             def __init__(self, what):
                 super().__init__()
@@ -125,7 +125,8 @@ class KernelsAsTheyWereChosen(Same):
 
 
 class KernelsThatRace(unittest.TestCase):
-    """Tests of kernels in which several threads of a CPU write the same elements in any order."""
+    """Tests that kernels in which several threads of a CPU write the same elements in any order are not run again,
+    unless torch makes them deterministic."""
 
     def recomputed(self):
         class Gathered(harness.Layers):

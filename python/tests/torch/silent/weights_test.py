@@ -83,8 +83,8 @@ class WeightsThatAreWritten(unittest.TestCase):
                         self.assertTrue(same, (how, i, value, expected))
 
     def test_no_zeros_are_added_to_a_gradient(self):
-        """Tests weights that the forward pass clips. If zeros were added to their gradients, -0. would become 0., and
-        None would become zeros."""
+        """Tests weights that the forward pass clips. Nothing must be added to their gradients: if zeros were added, -0.
+        would become 0., and None would become zeros."""
         def step(chosen, uses):
             torch._dynamo.reset()
             torch.manual_seed(0)
@@ -133,7 +133,7 @@ class WeightsThatAreWritten(unittest.TestCase):
 class BuffersThatAreWritten(OfImages):
     def test_a_buffer_that_a_kernel_writes_unseen(self):
         """Tests a buffer that a kernel writes without increasing its version, as a batch norm in eager mode does with
-        its statistics."""
+        its statistics. An error must be raised."""
         class Shifted(Images):
             def __init__(self):
                 super().__init__()
@@ -171,7 +171,8 @@ class BuffersThatAreWritten(OfImages):
 
     def test_a_parameter_that_a_function_keeps_in_its_context_and_torch_writes(self):
         """Tests a function that keeps a parameter in its context without save_for_backward. If torch writes the
-        parameter, eager mode does not raise an error, and the gradients are those of the old value."""
+        parameter, eager mode does not raise an error, and the gradients are those of the old value. Cairn must do the
+        same, or raise an error if it would recompute from the new value."""
         class Product(torch.autograd.Function):
             @staticmethod
             def forward(ctx, x, weight):
@@ -209,7 +210,8 @@ class BuffersThatAreWritten(OfImages):
 
     def test_a_buffer_that_a_functions_own_backward_pass_reads_and_writes(self):
         """Tests a function whose backward pass reads and writes a buffer: a moving average of the largest gradients.
-        Each backward call reads the value that the previous call has written."""
+        Each backward call reads the value that the previous call has written, so the order of the calls must stay the
+        same."""
         class Largest(torch.autograd.Function):
             @staticmethod
             def forward(ctx, x, seen):

@@ -103,7 +103,8 @@ def with_communication_hook(parallel):
 
 
 def after_another(parallel, optimizer, step):
-    """Makes a step that creates a DistributedDataParallel in its first call, which is too late."""
+    """Makes a step that creates a DistributedDataParallel in its first call. This is too late for a plan, which needs
+    to know the module before the first step."""
     made = []
 
     def later(x):

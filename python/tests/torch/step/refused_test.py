@@ -110,7 +110,7 @@ class Refused(unittest.TestCase):
 
     def test_clipping_in_hooks(self):
         """Tests clipping in hooks of one optimizer, in hooks of all optimizers, and in a hook that is added within the
-        step."""
+        step. Each must raise an error."""
         def clip(optimizer, *_):
             torch.nn.utils.clip_grad_norm_(optimizer.param_groups[0]["params"], 1.0)
 
@@ -253,7 +253,7 @@ class Refused(unittest.TestCase):
 
     def test_gradients_of_zeros(self):
         """Tests zero_grad() that leaves gradients of zeros. With such a gradient, momentum and weight decay change a
-        parameter that a step does not use."""
+        parameter that a step does not use, so a plan must raise an error if a parameter is unused."""
         def trained(unused, planned, set_to_none=False):
             torch._dynamo.reset()
             torch.manual_seed(0)
@@ -283,8 +283,8 @@ class Refused(unittest.TestCase):
             trained(True, True)
 
     def test_other_functions_that_zero_gradients(self):
-        """Tests other forms of zero_grad(): an optimizer of another package may take no argument, and the caller may
-        have replaced the function."""
+        """Tests that other forms of zero_grad() still work: an optimizer of another package may take no argument, and
+        the caller may have replaced the function."""
         class Own(torch.optim.SGD):
             def zero_grad(self):
                 super().zero_grad()
@@ -410,7 +410,8 @@ class Refused(unittest.TestCase):
                     optimizer.drawn = torch.Generator().manual_seed(0)
                 with self.assertRaisesRegex(cairn.InputError, f"{kind.__name__} does not update each parameter for itself"):
                     cairn.torch.step(plain, optimizer=optimizer)
-                if kind is TensorCounter:  # the test of the optimizer must not change the original optimizer
+                # Cairn has tried the optimizer on a copy, so the original must be unchanged.
+                if kind is TensorCounter:
                     self.assertEqual(optimizer.param_groups[0]["count"], 0)
         with self.assertRaisesRegex(cairn.InputError, "FirstGroup does not update each parameter for itself"):
             cairn.torch.step(plain, optimizer=FirstGroup(groups(Net()), lr=0.1))

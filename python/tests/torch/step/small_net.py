@@ -1,4 +1,4 @@
-"""A small model with optimizers, for tests in which the plan may contain the optimizer."""
+"""Contains a small model with optimizers, for tests in which the plan may contain the optimizer."""
 
 import os
 

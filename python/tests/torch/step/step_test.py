@@ -60,8 +60,8 @@ class Steps(harness.Fresh):
                     self.assertLessEqual(graph.measured, graph.promised)
 
     def test_old_gradients_that_a_step_frees_do_not_lower_its_peak(self):
-        """Tests that gradients of the previous step which a step frees do not lower its measured peak. Whether the
-        measured step frees such gradients depends on whether graphs were measured before."""
+        """Tests that the measured peak of a step is not lowered by gradients of the previous step that the step frees.
+        Whether the measured step frees such gradients depends on whether graphs were measured before."""
         def peak():
             torch._dynamo.reset()
             model = torch.nn.Sequential(torch.nn.Linear(49, 49), torch.nn.GELU(), torch.nn.Linear(49, 49))
@@ -217,7 +217,9 @@ class Steps(harness.Fresh):
                 model.load_state_dict({n: t * 2 for n, t in model.state_dict().items()}, assign=True)
                 for p in model.parameters():
                     p.requires_grad_(True)
-            if number > 3:  # from now on, some of the model's parameters are not the optimizer's
+            # From now on, some of the model's parameters are not the optimizer's, so the optimizer does not clear
+            # their gradients.
+            if number > 3:
                 model.zero_grad()
 
         self.check(self.net(self.plain, change), steps=5)

@@ -1,4 +1,4 @@
-"""Tests of plans that contain the optimizer: a step must compute the same parameters as without Cairn, and gradients
+"""Tests plans that contain the optimizer: a step must compute the same parameters as without Cairn, and gradients
 are part of the budget."""
 
 import copy
@@ -384,7 +384,8 @@ class Updated(unittest.TestCase):
                 self.assertFalse(report.graphs[0].measured_before)
 
     def test_an_optimizer_whose_later_steps_need_more_memory(self):
-        """Tests RAdam, which needs more memory from its sixth step on, because it then computes by a longer formula."""
+        """Tests RAdam, which needs more memory from its sixth step on, because it then computes by a longer formula.
+        The promised peak must include this memory from the beginning."""
         report = self.trained(lambda: net(lambda model: torch.optim.RAdam(model.parameters())), "min", steps=3)[3]
         peaks = self.peaks(lambda model: torch.optim.RAdam(model.parameters()), steps=8)
         self.assertGreater(peaks[-1], 1.2 * peaks[2])
