@@ -40,8 +40,8 @@ ZOO = ["ffn", "resnet50", "unet", "mlp-mixer", "transformer", "gpt2"]
 
 
 def split_case(text, budgets, limit):
-    """Returns (graph, budgets, time limit) for a text of the form GRAPH, GRAPH@BUDGETS or GRAPH@BUDGETS@LIMIT. The
-    other arguments are the defaults for what the text does not contain."""
+    """Returns (graph, budgets, time limit) for a text of the form GRAPH, GRAPH@BUDGETS or GRAPH@BUDGETS@LIMIT.
+    `budgets` and `limit` are the defaults if the text does not contain them."""
     graph, *own = text.split("@")
     return graph, (own[0] if own else budgets).split(","), own[1] if len(own) > 1 else limit
 
@@ -126,8 +126,8 @@ def middle(values):
 
 
 def summary(answers):
-    """Returns a build's cells in a row of the table: cost, status, gap, seconds until the best schedule was found, and
-    seconds of the search."""
+    """Returns the cells of one build in a row of the table: cost, status, gap, seconds until the best schedule was
+    found, and seconds of the search. `answers` are the build's answers, one for each seed."""
     answers = [a for a in answers if a]
     if not answers:
         return ["-"] * 5
@@ -177,7 +177,7 @@ def rivals(args):
             own = [increase(a) for a in auto if found(a)]
             better = ""
             if by and own:
-                # Percentages of equal costs can differ in the last bit, so a difference below 1e-9 does not count.
+                # Two percentages of equal costs can differ in the last bit, so a difference below 1e-9 does not count.
                 difference = others[by] - middle(own)
                 better = f"{difference:.2f}"
                 lost += difference < -1e-9

@@ -11,9 +11,9 @@
 
 namespace cairn::bench {
 
-/// Returns the bytes per second that memcpy reads plus writes on one thread when it copies 256 MiB. Code that reads or
-/// writes large arrays once cannot be faster. The result is the best of several measurements, which are made once per
-/// process.
+/// Returns the bytes per second, read plus written, of memcpy on one thread for an array of 256 MiB. One thread that
+/// only reads or writes large arrays once cannot be faster. The first call in a process measures several times and
+/// takes the best rate.
 inline double copy_bandwidth() {
   static const double bandwidth = [] {
     constexpr std::size_t kBytes = std::size_t{1} << 28;
@@ -31,8 +31,8 @@ inline double copy_bandwidth() {
   return bandwidth;
 }
 
-/// Reports items/s, bytes/s, and bytes/s as a fraction of copy_bandwidth(). An iteration processes `count` items.
-/// `bytes` is the number of bytes read plus bytes written.
+/// Reports items/s, bytes/s, and bytes/s as a fraction of copy_bandwidth(). `count` is the number of items that an
+/// iteration of the benchmark processes, and `bytes` the number of bytes that it reads plus writes.
 inline void report_rate(benchmark::State& state, const char* items, std::int64_t count, std::int64_t bytes) {
   state.counters[items] = rate(static_cast<double>(count));
   state.counters["bytes/s"] = rate(static_cast<double>(bytes));

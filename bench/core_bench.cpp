@@ -1,4 +1,4 @@
-// Measures loading, evaluating and planning a graph of 20,000 nodes and 40,000 edges, on one core.
+// Measures how long it takes to load, evaluate and plan a graph of 20,000 nodes and 40,000 edges, on one core.
 #include <benchmark/benchmark.h>
 
 #include "cairn/bench/random_layered.h"
@@ -28,7 +28,8 @@ void evaluate_schedule(benchmark::State& state) {
 }
 BENCHMARK(evaluate_schedule)->Unit(benchmark::kMillisecond);
 
-/// Evaluates the large graph after every second node was given a second output, which half of the node's readers read.
+/// Measures the evaluation of a graph with several outputs per node: the large graph, in which every second node has
+/// got a second output. Readers with even numbers read this output instead of the first.
 void evaluate_several_outputs(benchmark::State& state) {
   core::GraphBuilder builder(large_graph());
   for (core::NodeId v = 0; v < builder.node_count(); ++v) {

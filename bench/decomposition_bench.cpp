@@ -1,5 +1,5 @@
-// Measures how long tree decompositions of graphs of 20,000 and 200,000 nodes take. To run only these benchmarks:
-// cairn_bench --benchmark_filter=decomposition
+// Measures how long it takes to compute tree decompositions of graphs of 20,000 and 200,000 nodes. To run only these
+// benchmarks: cairn_bench --benchmark_filter=decomposition
 #include <benchmark/benchmark.h>
 
 #include <iterator>

@@ -1,9 +1,9 @@
 // Measures how fast Cairn finds which of many memory profiles dominate others (sim/dominance.h, docs/order.md). For
-// comparison, a loop over core::dominates() is measured, too. The profiles are those of bench/dominance_populations.h.
-// Benchmarks use one core unless their names say otherwise.
+// comparison, also measures a loop over core::dominates(). bench/dominance_populations.h makes the profiles. Benchmarks
+// use one core unless their names say otherwise.
 //
-// To compare two profiles, a quick test uses their signatures (a few numbers each). If the test cannot decide, their
-// staircases are compared: lists of stairs, which say exactly what a profile dominates (sim/device/dominance.h).
+// To compare two profiles, Cairn first compares their signatures, which are a few numbers each. If these cannot decide,
+// it compares staircases: lists of stairs, which say exactly what a profile dominates (sim/device/dominance.h).
 // Counters:
 //   pairs_per_second  pairs of profiles
 //   true_pct          percentage of pairs whose first profile dominates the second
@@ -35,7 +35,8 @@ double percent(std::int64_t part, std::int64_t whole) {
 constexpr std::int64_t kMany = 4096;
 constexpr std::int64_t kOnes = 64;
 
-/// Calls compare(i, j) for the index i of each of the first 64 profiles, and the index j of every profile.
+/// Measures compare(i, j), which says whether profile i dominates profile j, for each i of the first 64 profiles and
+/// each j of all profiles.
 template <class Compare>
 void compare_pairs(benchmark::State& state, const Compare& compare) {
   std::int64_t dominated = 0;
@@ -66,7 +67,7 @@ struct Prepared {
   sim::device::DominanceSet<core::HostMachine> set;
 };
 
-/// Compares the staircases of every pair by the loop of Lemma 2.5 (Jin et al.), without a quick test.
+/// Compares the staircases of every pair by the loop of Lemma 2.5 (Jin et al.), without comparing signatures first.
 void stairs_alone(benchmark::State& state, const std::string& name) {
   const Prepared prepared(name);
   const sim::device::Profiles all = prepared.profiles();
@@ -104,8 +105,8 @@ void four_values(benchmark::State& state, const std::string& name) {
   state.counters["full_pct"] = percent(full, kOnes * kMany);
 }
 
-/// Compares each of the first 64 profiles with all profiles as the library does: by signatures, and if these do not
-/// decide, by staircases.
+/// Compares each of the first 64 profiles with all profiles by sim::dominance_set(), i.e. by signatures and, if these
+/// do not decide, by staircases.
 void one_against_many(benchmark::State& state, const std::string& name, bool one_dominates, int threads) {
   const sim::CanonicalBatch& batch = population(name, kMany);
   const Prepared prepared(name);
@@ -158,7 +159,8 @@ void non_dominated(benchmark::State& state, const std::string& name, std::int64_
   state.SetItemsProcessed(state.iterations() * count);
 }
 
-/// Converts profiles of 2001 values to canonical form (docs/order.md).
+/// Converts 1000 profiles of 2001 values to canonical form (docs/order.md). If `in_bulk` is set, one call converts all
+/// profiles.
 void canonical(benchmark::State& state, bool in_bulk) {
   constexpr std::int64_t kProfiles = 1000;
   const Generator generate = generator("kahn");
@@ -185,7 +187,7 @@ void canonical(benchmark::State& state, bool in_bulk) {
   state.SetBytesProcessed(state.iterations() * std::ssize(values) * 8);
 }
 
-/// Merges sets of 32 chains, each set into one chain. If `in_bulk` is set, one call merges all sets.
+/// Merges the chains of each of many sets of 32 chains into one chain. If `in_bulk` is set, one call merges all sets.
 void merge(benchmark::State& state, const std::string& name, bool in_bulk) {
   const sim::CanonicalBatch& batch = population(name, kMany);
   constexpr std::int64_t kChains = 32, kSets = kMany / kChains;

@@ -15,18 +15,19 @@
 #include "cairn/core/support/random.h"
 #include "cairn/sim/canonical_batch.h"
 
-/// Memory profiles for the benchmarks of dominance between profiles (sim/dominance.h). A population is a set of
-/// profiles of one kind. Its name is one of the words below, optionally with the number of values of a profile
-/// (default: 2001).
-/// - kahn: Random orders of a layered graph of 1000 nodes. All starts and ends are 0, so the peak alone decides.
+/// This file makes memory profiles for the benchmarks of dominance between profiles (sim/dominance.h). A population is
+/// a set of profiles of one kind. Its name is one of the words below, optionally followed by the number of values of a
+/// profile (default: 2001).
+/// - kahn: Profiles of random orders of a layered graph of 1000 nodes. All profiles start and end at 0, so the peaks
+///   alone decide dominance.
 /// - walks: Random walks that all end where they began.
-/// - funnels: Noise that widens towards the middle and narrows again. Profiles have many segments. Almost no profile
-///   dominates another.
-/// - raised: Copies of one of the funnels. Each copy is raised by a different amount and has a little noise. In half of
-///   all pairs, one profile dominates the other.
-/// - narrowing: Copies of a profile in which each peak is lower and each valley higher than the one before. The copies
-///   are raised by less than the distance between two such peaks, and have a little noise. Profiles have a thousand
-///   segments, and all of them must be compared.
+/// - funnels: Noise whose amplitude grows towards the middle and then shrinks again. Profiles have many segments.
+///   Almost no profile dominates another.
+/// - raised: Copies of one profile of the kind `funnels`. Each copy is raised by a different amount and has a little
+///   noise added. In half of all pairs, the first profile dominates the second.
+/// - narrowing: Copies of a profile in which each peak is lower than the previous peak, and each valley higher than the
+///   previous valley. The copies are raised by less than the distance between two such peaks, and have a little noise
+///   added. Profiles have a thousand segments, all of which a comparison must visit.
 namespace cairn::bench {
 
 using Values = std::vector<std::int64_t>;
@@ -121,7 +122,7 @@ inline Generator generator(const std::string& population) {
   return raised(narrowing(), 1 << 12, 1 << 8);
 }
 
-/// Returns the first `count` profiles of the population. They are made once per process.
+/// Returns the first `count` profiles of the population `name`. The profiles are made once per process.
 inline const sim::CanonicalBatch& population(const std::string& name, std::int64_t count) {
   static std::map<std::pair<std::string, std::int64_t>, sim::CanonicalBatch> known;
   const auto [place, is_new] = known.try_emplace({name, count});

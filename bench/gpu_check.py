@@ -46,14 +46,15 @@ STEPS = ("tests", "sanitizers", "torch", "host", "runs", "benchmarks", "pytorch"
 SANITIZERS = ("memcheck", "racecheck", "initcheck", "synccheck")
 SANITIZER_SECONDS = 300  # initcheck is the slowest tool
 TEST_SECONDS = 300
-# Budget of the small models that are compared with the host. With 50%, the small U-Net has no schedule: on an H100, one
-# convolution needs up to 57% of the baseline's peak, most of it as scratch.
+# Budget of the small models whose results are compared with the host's. It is not 50%, because the small U-Net has no
+# schedule within 50%: on an H100, one convolution needs up to 57% of the baseline's peak, most of it as scratch.
 HOST_BUDGET = "70%"
-PROMISED = ("gpt-6", "resnet50", "vit", "unet", "moe", "lstm", "llama", "bert")  # models of bench/torch, the first ones first
-PROMISES_SECONDS = 240  # for all of them
+# Models of bench/torch. They are measured in this order, so there may be no time left for the last models.
+PROMISED = ("gpt-6", "resnet50", "vit", "unet", "moe", "lstm", "llama", "bert")
+PROMISES_SECONDS = 240  # for all of these models together
 HOST_SHARE = 0.2  # fraction of the remaining time for the comparison with the host
-# Fraction of the remaining time that the runs under budgets may take. It is smaller if a comparison with PyTorch
-# follows them. Benchmarks always follow.
+# Fraction of the remaining time that the runs under budgets may take. RUNS_SHARE leaves time for the benchmarks and for
+# the comparison with PyTorch; RUNS_SHARE_WITHOUT_TORCH only for the benchmarks.
 RUNS_SHARE = 0.6
 RUNS_SHARE_WITHOUT_TORCH = 0.85
 REPEATS = "10"
@@ -61,17 +62,19 @@ POINTS_ASKED = 3  # allowed difference, in percentage points, of a step's predic
 RATIO_ASKED = 1.02  # largest allowed ratio of a step's time to the sum of its ops' times
 BENCHMARK_SECONDS = "0.05"  # for each of about a hundred benchmarks
 NOT_RUN = "not run: time"
-# racecheck and synccheck would report hazards within kernels of cuBLAS, too. So they watch only Cairn's kernels. The
-# other two tools watch all kernels. memcheck finds accesses out of bounds by a library that Cairn calls with wrong
-# arguments. initcheck has to see what kernels of libraries write, because it would report Cairn's kernels that read it.
-# The mangled names of functions in the namespace cairn begin with OWN_KERNELS; those of CUB's kernels do not.
+# racecheck and synccheck watch only Cairn's kernels, because they would also report hazards within kernels of cuBLAS.
+# memcheck and initcheck watch all kernels. This way, memcheck finds accesses out of bounds by a library that Cairn
+# calls with wrong arguments. initcheck must see what kernels of libraries write, because otherwise it would report
+# Cairn's kernels that read these values. The mangled names of functions in the namespace cairn begin with OWN_KERNELS;
+# the names of CUB's kernels do not.
 OWN_KERNELS_ONLY = ("racecheck", "synccheck")
 OWN_KERNELS = "_ZN5cairn"
-# Mangled name of the template of which all of Cairn's kernels are instances. If the template were renamed, OWN_KERNELS
-# might match no kernel, and nothing would be watched. compute-sanitizer does not say what it watched, so the program is
-# searched for this name.
+# Mangled name of the template of which all of Cairn's kernels are instances. The script checks that the program
+# contains this name: if the template were renamed, OWN_KERNELS might match no kernel, nothing would be watched, and
+# compute-sanitizer would not say so.
 KERNEL = "_ZN5cairn4cuda9run_teams"
-# Messages of compute-sanitizer if it works for no program, as in some virtual machines.
+# Messages that compute-sanitizer prints if it cannot work with any program on this machine, as in some virtual
+# machines.
 UNSUPPORTED = re.compile(r"(?i)device (is )?not supported|insufficient permissions")
 
 
@@ -103,8 +106,8 @@ def parse_arguments(arguments):
 
 
 def call(command, seconds, environment=None):
-    """Returns the exit code and the output of a command. After `seconds` seconds, kills it with all of its child
-    processes; the exit code is then None."""
+    """Runs a command and returns its exit code and its output. After `seconds` seconds, kills the command with all of
+    its child processes; the exit code is then None."""
     process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                text=True, errors="replace", start_new_session=True,
                                env={**os.environ, **(environment or {})})
@@ -126,7 +129,7 @@ def last_line(text):
 
 
 class Check:
-    """The steps of one check, and what they have found."""
+    """The steps of one check of the GPU, with their results."""
 
     def __init__(self, given):
         self.given = given
@@ -152,13 +155,14 @@ class Check:
     # Functions for the steps of the check.
 
     def step(self, name, work):
-        """Runs a step and stores its result. `work` returns (result, detail). If it raises an exception, the step has
-        failed, and later steps still run."""
+        """Runs a step of the check and stores its result. `work` returns (result, detail). If `work` raises an
+        exception, the step counts as failed, and later steps still run."""
         self.steps.append(None)
         self.run_step(len(self.steps) - 1, name, work)
 
     def step_together(self, steps):
-        """Runs steps at the same time, so they must not measure times. Each step is a pair of name and work."""
+        """Runs several steps of the check at the same time, so these steps must not measure times. `steps` has a pair
+        (name, work) for each step."""
         first = len(self.steps)
         self.steps += [None] * len(steps)
         with concurrent.futures.ThreadPoolExecutor(max(len(steps), 1)) as pool:
@@ -176,8 +180,8 @@ class Check:
         print(f"{seconds:7.1f} s  {name}: {result}" + (f" ({detail})" if detail else ""), flush=True)
 
     def find_device(self):
-        """Runs a small model on the device, stores what `cairn` says about the machine, and returns the exit code and
-        the answer. Raises Failure with the command's message if there is no device."""
+        """Runs a small model on the device, and stores what `cairn` reports about the machine in self.machine. Returns
+        the command's exit code and answer. Raises Failure with the command's message if there is no device."""
         code, answer = self.cairn.call("run", "ffn", "--batch", "8", "--layers", "2", "--width", "16", "--inputs",
                                        "16", "--outputs", "16", "--budget", "1GiB", "--backend", "cuda", timeout=120)
         if code == 5:
@@ -245,7 +249,8 @@ class Check:
         return "FAILED", f"after {TEST_SECONDS} s" if code is None else last_line(output)
 
     def with_package(self):
-        """Returns the environment in which the package of the build is found, if the build has it."""
+        """Returns environment variables with which Python finds the package cairn of the build, if the build has this
+        package."""
         module = self.given.build / "python"
         return {"PYTHONPATH": os.pathsep.join(filter(None, [str(module) if module.is_dir() else "",
                                                             os.environ.get("PYTHONPATH", "")]))}
@@ -255,7 +260,8 @@ class Check:
         return "" if code == 0 else "the package cairn is neither installed nor in the build: pip install ."
 
     def count_promises(self):
-        """Runs bench/torch/counted.py on the device. Models that are measured before the time ends are in its JSON."""
+        """Runs bench/torch/counted.py on the device, and stores what it writes. The JSON file has the models that were
+        measured before the time ended."""
         problem = self.package_problem()
         if problem:
             return "skipped", problem
@@ -275,8 +281,8 @@ class Check:
         return ("ok" if ran and kept == len(ran) else "FAILED"), text
 
     def against_host(self):
-        """Runs small models on the device in every precision, and compares their kept outputs with the host's, within
-        Cairn's tolerance."""
+        """Runs small models on the device in every precision. Compares their kept outputs with those that the host
+        computes, within the tolerance of `cairn`."""
         worst, faults, missing = {}, [], 0
         end = time.monotonic() + HOST_SHARE * max(self.left(), 0)
         for precision in PRECISIONS:
@@ -309,14 +315,14 @@ class Check:
     # Functions for the runs under budgets.
 
     def jobs(self, solvers):
-        """Returns (model, precision, budget, solver) of all runs, the most important first, because time may run
+        """Returns (model, precision, budget, solver) of all runs, the most important runs first, because time may run
         out."""
         first = "auto" if "auto" in solvers else solvers[0]
         main = self.given.precision
         others = [precision for precision in PRECISIONS if precision != main]
         jobs = [(model, main, budget, first) for budget in BUDGETS for model in self.models]
         jobs += [(model, other, budget, first) for budget in BUDGETS for other in others for model in self.models]
-        # A run takes about 4 s, so the other solvers cannot run under every budget.
+        # A run takes about 4 s, so only the solver `first` runs under every budget.
         jobs += [(model, main, BUDGETS[0], solver) for solver in solvers if solver != first for model in self.models]
         return jobs
 
@@ -324,8 +330,8 @@ class Check:
         return self.folder / f"{model}-{precision}.json"
 
     def measure(self, model, precision, end):
-        """Measures a model's costs and writes its graph to a file, unless this was done before. An error becomes a row
-        of the results."""
+        """Measures a model's costs and writes its graph to a file, unless this was done before. If the command fails,
+        the error is stored as a row of the results."""
         graph = self.graph(model, precision)
         start = time.monotonic()
         try:
@@ -398,7 +404,7 @@ class Check:
         return ("ok", f"{len(self.benchmarks)} benchmarks") if self.benchmarks else ("FAILED", "it ran no benchmark")
 
     def compare(self, model, share):
-        """Runs bench/torch_compare.py for one model, in the fraction `share` of the remaining time."""
+        """Runs bench/torch_compare.py for one model, within the fraction `share` of the remaining time."""
         seconds = self.left() * share
         if seconds < 5:
             return NOT_RUN, ""
@@ -430,7 +436,7 @@ class Check:
         with tempfile.TemporaryDirectory() as folder:
             self.folder = pathlib.Path(folder)
             wanted = set(self.given.steps)
-            # Imports torch only if a step needs it, because that takes seconds.
+            # Checks torch only if a step needs it, because importing torch takes seconds.
             torch = self.torch_problem() if wanted & {"torch", "pytorch", "counted"} else ""
             checks = [("tests", self.tests)] if "tests" in wanted else []
             if "sanitizers" in wanted:
@@ -509,7 +515,8 @@ class Check:
 
 
 def revision():
-    """Returns the git revision, followed by "with changes" if files are changed. Returns an empty text without git."""
+    """Returns the git revision, followed by "with changes" if files differ from it. Returns an empty text if git is not
+    installed or the folder is no git repository."""
     if shutil.which("git") is None:
         return ""
     code, text = call(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], 30)
@@ -531,7 +538,8 @@ def find_tool(name):
 
 
 def judge_run(code, answer):
-    """Returns the result of a run ("ok", "no schedule" or "FAILED") and its figures."""
+    """Judges a run of `cairn run` by its exit code and answer. Returns the result ("ok", "no schedule" or "FAILED") and
+    the run's figures."""
     if code in NO_SCHEDULE:
         return {"result": "no schedule", "note": NO_SCHEDULE[code]}
     if code != 0:

@@ -1,7 +1,8 @@
-// Measures the search for key orders, i.e. orders of the key nodes of an in-forest, and the solver of caduceus graphs,
-// which this search calls for every prefix of an order that it tries. docs/order.md explains these terms. The counters
-// `relaxations` and `dominant` of the search are rates per second (see solvers::KeyOrdersFound). The search runs
-// depth-first with one thread, and in layers (many prefixes of one length at once) with several numbers of threads.
+// Measures the search for key orders, i.e. orders of the key nodes of an in-forest. Also measures the solver of
+// caduceus graphs, which this search calls for every prefix of an order that it tries. docs/order.md explains these
+// terms. The counters `relaxations` and `dominant` of the search are rates per second (see solvers::KeyOrdersFound).
+// The search runs in two ways: depth-first with one thread, and in layers (many prefixes of the same length at once)
+// with different numbers of threads.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -18,8 +19,8 @@
 namespace cairn::bench {
 namespace {
 
-/// Searches the key orders of a tree with state.range(0) readers of the source. Ends the search of larger trees after
-/// kMostWork units of work, so that the benchmark does not take too long.
+/// Searches the key orders of a tree with state.range(0) readers of the source. Ends the search after kMostWork units
+/// of work, so that the benchmark does not take too long on large trees.
 void search(benchmark::State& state, std::int64_t most_width, int threads) {
   constexpr std::int64_t kMostWork = 4'000'000;
   const solvers::KeyTree tree = key_tree(static_cast<int>(state.range(0)));
@@ -56,8 +57,8 @@ struct Instance {
   std::vector<Bend> bends;
 };
 
-/// Returns random caduceus graphs (docs/order.md). They are about as large as the graphs that the search of key orders
-/// solves: each has a staff of 8 segments, and 14 bends of about 3 segments.
+/// Returns random caduceus graphs (docs/order.md), which are about as large as the caduceus graphs in the search of key
+/// orders. Each has a staff of 8 segments, and 14 bends of about 3 segments.
 std::vector<Instance> instances(int count) {
   tests::Random random(1);
   const auto segment = [&] { return core::Segment{random.between(0, 100), random.between(0, 100)}; };

@@ -7,7 +7,8 @@
 
 namespace cairn::bench {
 
-/// Returns a random key tree (solvers::KeyTree), always the same for the same number of readers.
+/// Returns a random key tree (solvers::KeyTree) with `readers` readers of the source. The same number always gives the
+/// same tree.
 inline solvers::KeyTree key_tree(int readers) {
   tests::Random random(static_cast<std::uint64_t>(readers));
   return tests::random_key_tree(random, readers, readers - 2, 3);

@@ -24,7 +24,8 @@ AHEAD = 500  # number of operations by which an operation may run earlier or lat
 
 
 def buffers_of(graph, order):
-    """Returns (first step, end, bytes) of every value in an order without recomputation."""
+    """Returns (first step, step after the last, bytes) of the buffer of every value, for an order that runs every node
+    once."""
     at = {v: step for step, v in enumerate(order)}
     last = dict(at)
     for v, node in enumerate(graph["nodes"]):
@@ -34,7 +35,8 @@ def buffers_of(graph, order):
 
 
 def alternating(graph, rng):
-    """Returns an order in which an operation runs at most about AHEAD steps away from its place."""
+    """Returns a random valid order in which an operation runs at most about AHEAD steps earlier or later than in the
+    graph's own order."""
     nodes = graph["nodes"]
     users, missing = [[] for _ in nodes], [len(set(node["inputs"])) for node in nodes]
     for v, node in enumerate(nodes):
@@ -60,7 +62,7 @@ def write(path, rows):
 
 
 def within_half(cairn, graph, folder, limit):
-    """Returns the buffers of a schedule with recomputation."""
+    """Returns the buffers of a schedule with recomputation that `cairn solve` finds for half of the memory."""
     schedule, planned = os.path.join(folder, "schedule.json"), os.path.join(folder, "planned.csv")
     need([cairn, "solve", graph, "--budget", "50%", "--time-limit", limit, "--json", "-o", schedule])
     need([cairn, "plan", graph, schedule, "--json", "--csv", planned])

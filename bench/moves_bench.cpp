@@ -1,6 +1,6 @@
-// Measures the moves per second of a local search. A move edits a schedule, computes the peak and undoes the edit. The
-// peak is computed incrementally (core::EditableSchedule) or by evaluating the whole schedule. The graphs are layered;
-// the argument is the number of nodes.
+// Measures how many moves per second a local search can make. A move edits a schedule, computes the peak and undoes the
+// edit. The peak is computed either incrementally (core::EditableSchedule) or by evaluating the whole schedule. The
+// graphs are random layered graphs; the argument of a benchmark is the number of nodes.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -23,7 +23,8 @@ struct Instance {
   core::Schedule schedule;
 };
 
-/// Returns a random layered graph, and a schedule of it with a recomputation before one step in twenty.
+/// Returns a random layered graph, and a schedule of this graph in which one step in twenty is preceded by a
+/// recomputation of one of its inputs.
 Instance instance(benchmark::State& state) {
   const auto nodes = static_cast<core::NodeId>(state.range(0));
   const double width = nodes > 1000 ? 0.19 : 0.31;
@@ -43,8 +44,8 @@ void count_moves(benchmark::State& state, std::int64_t moves) {
   state.counters["moves/s"] = benchmark::Counter(static_cast<double>(moves), benchmark::Counter::kIsRate);
 }
 
-/// Makes moves with core::EditableSchedule. Each move inserts a recomputation of a random input of a random step before
-/// this step, computes the peak, and undoes the change.
+/// Measures moves with core::EditableSchedule. Each move chooses a random step, inserts a recomputation of a random
+/// input of this step before it, computes the peak, and undoes the change.
 void moves_incremental(benchmark::State& state) {
   const Instance instance = ::instance(state);
   core::EditableSchedule schedule(instance.graph);
@@ -85,7 +86,7 @@ void moves_from_scratch(benchmark::State& state) {
 }
 BENCHMARK(moves_from_scratch)->Arg(1000)->Arg(10'000)->Unit(benchmark::kMicrosecond);
 
-/// Makes moves of simulated annealing at a low temperature. A move has several edits and is usually undone.
+/// Measures moves of simulated annealing at a low temperature. A move consists of several edits, and is usually undone.
 void moves_of_annealing(benchmark::State& state) {
   const Instance instance = ::instance(state);
   solvers::Annealer annealer(instance.graph, {}, 1);
@@ -103,8 +104,8 @@ void moves_of_annealing(benchmark::State& state) {
 }
 BENCHMARK(moves_of_annealing)->Arg(1000)->Arg(10'000)->Unit(benchmark::kMillisecond);
 
-/// Makes and evaluates candidates of the search that improves a population of schedules. The second argument is the
-/// number of threads.
+/// Measures the search that improves a population of schedules: how many candidates it makes and evaluates. The second
+/// argument is the number of threads.
 void population(benchmark::State& state) {
   const Instance instance = ::instance(state);
   const auto threads = static_cast<int>(state.range(1));

@@ -19,7 +19,8 @@ from table_rows import print_head, print_row, run
 
 
 def increase(cairn, graph, options):
-    """Returns the increase of the makespan and its lower bound in percent, or None if no schedule was found."""
+    """Returns the increase of the makespan over the input order's cost, and the proved lower bound of this increase,
+    both in percent. Returns None if no schedule was found."""
     code, answer = run([cairn, "solve", *shlex.split(graph), *options, "--json"])
     if code != 0:
         return None

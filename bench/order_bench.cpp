@@ -1,6 +1,7 @@
 // Measures the comparison of memory profiles (dominance), and the solvers of solvers/order/, which lower the peak
-// without recomputation. Only the search of `order` uses several threads. The benchmarks whose names contain `growth`
-// double the sizes several times; the others have the sizes for which bench/results/solvers.md has figures.
+// without recomputation. Only the search of the solver `order` uses several threads. The benchmarks whose names contain
+// `growth` run for sizes that double several times. All other benchmarks run for the sizes for which
+// bench/results/solvers.md has figures.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -31,7 +32,8 @@ OrderOptions one_thread(double seconds = 60) {
   return options;
 }
 
-/// Runs a benchmark for sizes that double from kLeast to kMost, and reports the complexity that fits the times.
+/// Makes a benchmark run for sizes that double from kLeast to kMost, and report the complexity (O(n), O(n log n), ...)
+/// that fits the times.
 template <std::int64_t kLeast, std::int64_t kMost>
 void doubling(benchmark::internal::Benchmark* growth) {
   for (std::int64_t n = kLeast; n <= kMost; n *= 2) growth->Arg(n);
@@ -46,7 +48,8 @@ std::vector<std::int64_t> walk(std::int64_t length, std::uint64_t seed) {
   for (std::int64_t& entry : profile) entry = bytes += static_cast<std::int64_t>(random.next() % 2001) - 1000;
   return profile;
 }
-/// Returns a profile whose peaks fall and whose valleys rise, so that every entry ends a segment.
+/// Returns a profile in which each peak is lower than the previous peak and each valley higher than the previous
+/// valley. So the canonical form of the profile has as many segments as possible.
 std::vector<std::int64_t> contracting(std::int64_t length) {
   std::vector<std::int64_t> profile(static_cast<std::size_t>(length));
   for (std::int64_t i = 0; i < length; ++i) profile[i] = i % 2 == 0 ? i : 2 * length - i;
@@ -152,8 +155,8 @@ void out_tree_growth(benchmark::State& state) {
   solve(state, models::generate_out_tree(nodes, 4, {}, 1), solvers::out_tree, one_thread());
   state.SetComplexityN(nodes);
 }
-/// Runs the solver `order` on series-parallel graphs. The solver's reductions turn them into a path, so that no search
-/// is needed.
+/// Measures the solver `order` on series-parallel graphs. The solver's reductions turn such a graph into a path, so
+/// that no search is needed.
 void order_growth(benchmark::State& state) {
   const auto nodes = static_cast<core::NodeId>(state.range(0));
   solve(state, models::generate_series_parallel(nodes, 3, {}, 1), solvers::order, one_thread());
@@ -163,8 +166,8 @@ BENCHMARK(in_tree_growth)->Unit(benchmark::kMillisecond)->Apply(doubling<12'500,
 BENCHMARK(out_tree_growth)->Unit(benchmark::kMillisecond)->Apply(doubling<12'500, 200'000>);
 BENCHMARK(order_growth)->Unit(benchmark::kMillisecond)->Apply(doubling<12'500, 200'000>);
 
-/// Runs the exact search on 50 random graphs. Reports the seconds per graph, and the fraction of graphs that were
-/// solved to proved optimality within ten seconds.
+/// Measures the exact search on 50 random graphs. Reports the seconds per graph, and the fraction of graphs for which
+/// the search proved an optimal order within ten seconds.
 void exact_random(benchmark::State& state) {
   const auto nodes = static_cast<core::NodeId>(state.range(0));
   std::vector<double> seconds;

@@ -14,9 +14,10 @@ namespace {
 
 using namespace cairn;
 
-/// Returns a training graph in the shape of a U-Net: a forward pass, then a backward pass. Sizes halve towards the
-/// middle of the forward pass. In the second half of the forward pass, every eighth node also reads its mirror image in
-/// the first half. Every backward node reads its forward node. A quarter of the nodes have scratch.
+/// Returns a training graph in the shape of a U-Net: a forward pass, then a backward pass. Sizes of outputs halve
+/// several times towards the middle of the forward pass, and double again after it. In the second half of the forward
+/// pass, every eighth node also reads the node at the mirrored position in the first half. Every backward node reads
+/// the forward node that belongs to it. A quarter of the nodes have scratch.
 core::Graph nested(core::NodeId nodes) {
   constexpr core::NodeId kLevels = 8;
   std::mt19937_64 random(1);
@@ -52,8 +53,8 @@ solvers::PlanProblem layered_problem(core::NodeId nodes) {
 
 void sizes(benchmark::internal::Benchmark* bench) { bench->Arg(1000)->Arg(10'000)->Arg(100'000); }
 
-/// Makes only the first plan of greedy_plan(), because the work limit of 0 permits no more. The counter
-/// `above_bound_pct` is the percentage by which the plan is above the lower bound.
+/// Measures greedy_plan() with a work limit of 0, with which it makes only its first plan. The counter
+/// `above_bound_pct` is the percentage by which the height of the plan exceeds the lower bound.
 void plan_once(benchmark::State& state, solvers::PlanProblem (*make)(core::NodeId)) {
   const solvers::PlanProblem problem = make(static_cast<core::NodeId>(state.range(0)));
   solvers::PlanSolution solution;

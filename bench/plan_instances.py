@@ -29,8 +29,8 @@ CAPACITY = UNIT * UNITS
 
 
 def partition(rng, count):
-    """Returns `count` to `count` + 3 rectangles (first time, end time, lower address, upper address), which cover all
-    times and addresses without gaps."""
+    """Returns `count` to `count` + 3 rectangles (first time, end time, lower address, upper address). Together, they
+    cover all times and addresses without gaps and without overlaps."""
     parts = [(0, UNITS, 0, UNITS)]
     while len(parts) < count:
         at = rng.randrange(len(parts))
@@ -70,8 +70,8 @@ def left_out(rng, count):
 
 
 def allocator(rng, count):
-    """Returns buffers at the addresses that an allocator gives them. The allocator fills most of the holes that ended
-    buffers leave, and at one moment all of them."""
+    """Returns buffers at the addresses that a simulated allocator gives them. The allocator fills most of the holes
+    that freed buffers leave, and at one moment fills all of them."""
     placed, live = [], []
     full_from = rng.randint(1, count // 2)
     was_full = False
@@ -104,8 +104,8 @@ KINDS = {
 
 
 def instance(seed):
-    """Returns (kind, buffers) of the instance for a seed. It has 100 to 500 buffers. Consecutive seeds have different
-    kinds."""
+    """Returns (kind, buffers) of the instance that belongs to a seed. The instance has 100 to 500 buffers. Consecutive
+    seeds give different kinds."""
     rng = random.Random(seed)
     kind = list(KINDS)[seed % len(KINDS)]
     parts = KINDS[kind](rng, rng.randint(100, 500))
@@ -121,7 +121,8 @@ def write(path, parts):
 
 
 def solve(cairn, path, time_limit):
-    """Returns whether all buffers were placed below the capacity, and the seconds of the command."""
+    """Plans the buffers of the file `path`. Returns whether the plan fits into CAPACITY bytes, and the seconds of the
+    command."""
     command = [cairn, "plan", "--buffers", path, "--capacity", str(CAPACITY), "--time-limit", time_limit, "--json"]
     start = time.monotonic()
     _, answer = run(command)

@@ -29,7 +29,8 @@ COLUMNS = ["graph", "solver", "budget", "alignment", "steps", "max-live", "plann
 
 
 def random_layered(path, nodes, width, seed):
-    """Writes a graph with layers of `width` nodes, which read one to four nodes, mostly of the previous layer."""
+    """Writes a random graph with layers of `width` nodes. A node reads one to four nodes of earlier layers, mostly of
+    the previous layer."""
     rng = random.Random(seed)
     made = []
     for v in range(nodes):
@@ -81,8 +82,8 @@ class Table:
         self.plans += 1
         self.at_max_live += planned == max_live
         self.proved += planned == bound != max_live
-        # Plans with a larger alignment are not counted, because rounding of sizes alone can bring a plan above the
-        # budget.
+        # Only plans with alignment 1 are counted, because with a larger alignment the rounding of sizes alone can bring
+        # a plan above the budget.
         self.over_budget += alignment == 1 and not fits
         self.worst = max(self.worst, gap)
         self.seconds = max(self.seconds, seconds)

@@ -46,7 +46,7 @@ class Cairn:
         self.path = os.path.abspath(path)
 
     def run(self, *words):
-        """Runs a command and returns (exit code, answer, wall seconds)."""
+        """Runs `cairn` with the given words and --json. Returns (exit code, JSON answer, seconds of wall time)."""
         begin = time.monotonic()
         done = subprocess.run([self.path, *words, "--json"], capture_output=True, text=True)
         wall = time.monotonic() - begin
@@ -56,7 +56,8 @@ class Cairn:
             return done.returncode, {"error": done.stderr.strip()}, wall
 
     def graph(self, text, folder):
-        """Returns the words that name the graph. Writes a generated graph to a file first."""
+        """Returns the words by which commands name the graph. If `text` begins with "generate", first writes the
+        generated graph to a file."""
         words = text.split()
         if words[0] != "generate":
             return words
@@ -67,7 +68,8 @@ class Cairn:
 
 
 def finish(columns, rows, good, word):
-    """Prints the table, and how many of its rows are good. Returns the exit code: 0 if all are good, else 1."""
+    """Prints the table, and how many of its rows are good. Returns the script's exit code: 0 if all rows are good, else
+    1."""
     print_head(columns)
     for row in rows:
         print_row(row)

@@ -1,6 +1,7 @@
-// Measures the table of the dynamic program for parallel chains (solvers/order/device/pumpkin.h) on the host:
-// `--benchmark_filter=pumpkin_table`. A state of the table is a set of chains that have run. The states with equally
-// many chains form a layer. Each state is computed from the states that lack one of its chains. Counters:
+// Measures on the host how fast the dynamic program for parallel chains fills its table
+// (solvers/order/device/pumpkin.h): `--benchmark_filter=pumpkin_table`. A state of the table is a set of chains that
+// have run. The states with the same number of chains form a layer. Each state is computed from the states that lack
+// exactly one of its chains. Counters:
 //   states    states computed per second
 //   read      bytes per second that are read from the layer below
 //   resident  largest number of bytes in memory
@@ -29,7 +30,7 @@ void pumpkin_table(benchmark::State& state) {
   for (std::size_t size = 0; size < layers.size(); ++size) {
     const auto segments = static_cast<double>(answer.segments_of_layer[size]);
     states += static_cast<double>(layers[size]);
-    // A state in which `size` chains have run is read once for each chain that has not.
+    // A state in which `size` chains have run is read once for each chain that has not run in it.
     read += segments * static_cast<double>(layers.size() - 1 - size) * sizeof(solvers::NarrowSegment);
     longest = std::max(longest, segments / static_cast<double>(layers[size]));
   }
@@ -44,7 +45,7 @@ BENCHMARK(pumpkin_table)
     ->Unit(benchmark::kMillisecond)
     ->ArgsProduct({benchmark::CreateDenseRange(12, 20, 2), {1}})
     ->Args({20, 0});
-// All states of 28 branches, in about 1.2 GB.
+// The table with all states of 28 branches takes about 1.2 GB.
 BENCHMARK(pumpkin_table)
     ->ArgNames({"branches", "threads"})
     ->Unit(benchmark::kMillisecond)

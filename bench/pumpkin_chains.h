@@ -7,7 +7,8 @@
 
 namespace cairn::bench {
 
-/// Returns a problem of `branches` parallel chains of `nodes` nodes each, whose outputs have 1 to 2^20 bytes.
+/// Returns a problem of `branches` parallel chains of `nodes` nodes each. The outputs of nodes have random sizes of 1
+/// to 2^20 bytes.
 inline solvers::PumpkinProblem chains(std::int64_t branches, std::int64_t nodes, std::uint64_t seed) {
   core::Random random(seed);
   return tests::pumpkin_of_sizes(

@@ -9,8 +9,8 @@
 
 namespace cairn::bench {
 
-/// Returns a random graph with layers of 100 nodes; edges join neighbouring layers. Sizes are up to 1 MiB, costs up to
-/// 1000. A seed gives the same graph on every platform.
+/// Returns a random graph with layers of 100 nodes, in which edges join neighbouring layers. Outputs have up to 1 MiB,
+/// and costs are at most 1000. A seed gives the same graph on every platform.
 inline core::Graph random_layered(core::NodeId nodes, std::int64_t edges, std::uint64_t seed = 1) {
   constexpr core::NodeId kWidth = 100;
   std::mt19937_64 random(seed);
@@ -36,8 +36,8 @@ inline core::Graph random_layered(core::NodeId nodes, std::int64_t edges, std::u
   return builder.build();
 }
 
-/// Returns the training graph of a chain with residual edges. It consists of a forward half and a backward half. The
-/// i-th node from the end reads the i-th node.
+/// Returns the training graph of a chain with residual edges. The graph consists of a forward half and a backward half.
+/// For each i, the i-th node from the end, which is a backward node, reads the i-th node.
 inline core::Graph training_chain(core::NodeId nodes, std::int64_t edges, std::uint64_t seed = 1) {
   std::mt19937_64 random(seed);
   const core::NodeId half = nodes / 2;

@@ -4,7 +4,8 @@
 
 namespace cairn::bench {
 
-/// Returns a counter that shows a rate per second. `each` is the number of items or bytes that one iteration processes.
+/// Returns a benchmark counter that shows a rate per second. `each` is the number of items or bytes that one iteration
+/// of the benchmark processes.
 inline benchmark::Counter rate(double each, benchmark::Counter::OneK unit = benchmark::Counter::kIs1000) {
   return {each, benchmark::Counter::kIsIterationInvariantRate, unit};
 }

@@ -23,8 +23,8 @@ BUDGETS = [None, "70%"]
 
 
 def random_graph(seed):
-    """Returns a layered graph of 5 to 150 nodes, or a tree if `seed` is a multiple of 3. Some values are kept, some
-    nodes have scratch, and some sizes are equal."""
+    """Returns a random graph of 5 to 150 nodes, in which every node reads at most one node if `seed` is a multiple of
+    3. Some values are kept, some nodes have scratch, and some sizes are equal."""
     rng = random.Random(seed)
     count = rng.randint(5, 40) if seed % 2 else rng.randint(20, 150)
     tree = seed % 3 == 0
@@ -40,8 +40,8 @@ def random_graph(seed):
 
 
 def solve(binary, graph, solver, budget, work):
-    """Returns (status, steps, peak, cost) of a solver's answer. After an error, `steps` is the first line of the
-    message."""
+    """Runs a solver and returns (status, steps, peak, cost) of its answer. After an error, `steps` is the first line of
+    the error message."""
     with tempfile.NamedTemporaryFile(suffix=".json") as schedule:
         command = [binary, "solve", graph, "--solver", solver, "--work-limit", str(work), "--json", "-o", schedule.name]
         if budget:
@@ -57,8 +57,8 @@ def solve(binary, graph, solver, budget, work):
 
 
 def worse(budget, before, after):
-    """Returns whether `after` is worse than `before`: only `after` has no schedule, or its cost is higher (with a
-    budget), or its peak is higher (without a budget)."""
+    """Returns whether the answer `after` is worse than the answer `before`. It is worse if only `after` has no
+    schedule, or if it has a higher cost (with a budget) or a higher peak (without a budget)."""
     if (before[1] is None) != (after[1] is None):
         return after[1] is None
     if before[2] is None or after[2] is None:

@@ -1,7 +1,7 @@
-// Measures the simulator on the host: candidates per second, compared with the plain evaluator called in a loop.
-// `bytes/s` counts each byte of the batch and of its outcomes once. `of_copy` is this rate divided by the rate that
-// memcpy reaches on one thread. This counter is printed like a rate, but is a ratio. To run these benchmarks:
-// cairn_bench --benchmark_filter=simulator
+// Measures how many candidates (schedules) per second the simulator evaluates on the host, compared with
+// core::Evaluator called in a loop. `bytes/s` counts each byte of the batch and of its outcomes once. `of_copy` is this
+// rate divided by the rate that memcpy reaches on one thread. `of_copy` is printed like a rate, but is a ratio. To run
+// these benchmarks: cairn_bench --benchmark_filter=simulator
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -24,8 +24,8 @@ namespace {
 
 using namespace cairn;
 
-/// Returns the graph with additional outputs: one at every fourth node, and two at every eighth. Each edge reads a
-/// random output of its source.
+/// Returns a copy of the graph in which some nodes have additional outputs: every fourth node one, and one node in
+/// eight two. Each edge reads a random output of its source.
 core::Graph with_several_outputs(const core::Graph& graph) {
   std::mt19937_64 random(3);
   core::GraphBuilder builder("several");
@@ -42,8 +42,8 @@ core::Graph with_several_outputs(const core::Graph& graph) {
   return builder.build();
 }
 
-/// Returns a random layered graph with 5.875 edges per node. bench/results/solvers.md has figures for 1,000 nodes and
-/// 5,875 edges. If `several` is set, nodes have 1.5 outputs on average.
+/// Returns a random layered graph of `nodes` nodes with 5.875 edges per node; bench/results/solvers.md has figures for
+/// 1,000 nodes. If `several` is set, nodes have 1.5 outputs on average.
 const core::Graph& graph_of(std::int64_t nodes, bool several = false) {
   static std::map<std::pair<std::int64_t, bool>, core::Graph> known;
   const auto place = known.find({nodes, several});
@@ -53,8 +53,8 @@ const core::Graph& graph_of(std::int64_t nodes, bool several = false) {
   return known.emplace(std::pair(nodes, several), std::move(graph)).first->second;
 }
 
-/// Returns `count` random orders, in each of which `again` random nodes are recomputed right before one of their
-/// readers.
+/// Returns `count` random schedules. Each is a random order in which `again` random nodes are recomputed, each directly
+/// before one of its readers.
 const sim::ScheduleBatch& batch_of(std::int64_t nodes, std::int64_t count, std::int64_t again) {
   static std::array<std::int64_t, 3> known{};
   static sim::ScheduleBatch batch(0);
@@ -93,7 +93,8 @@ void report(benchmark::State& state, const sim::ScheduleBatch& batch) {
   bench::report_rate(state, "candidates/s", batch.count(), batch.bytes() + batch.count() * kOutcomeBytes);
 }
 
-/// Evaluates candidates with the plain evaluator in a loop. Arguments: nodes; recomputations; 1 for several outputs.
+/// Evaluates candidates by core::Evaluator in a loop. Arguments: number of nodes; recomputations per candidate; 1 for
+/// nodes with several outputs.
 void simulator_plain_evaluator(benchmark::State& state) {
   const sim::ScheduleBatch& batch = batch_of(state.range(0), batch_size(state), state.range(1));
   std::vector<core::Schedule> schedules;
@@ -105,8 +106,8 @@ void simulator_plain_evaluator(benchmark::State& state) {
   report(state, batch);
 }
 
-/// Evaluates a batch of candidates with the simulator. Arguments: nodes; recomputations; threads; 1 for several
-/// outputs.
+/// Evaluates a batch of candidates by the simulator. Arguments: number of nodes; recomputations per candidate; threads;
+/// 1 for nodes with several outputs.
 void simulator_evaluate(benchmark::State& state) {
   const sim::ScheduleBatch& batch = batch_of(state.range(0), batch_size(state), state.range(1));
   const core::Graph& graph = graph_of(state.range(0), state.range(3) != 0);
@@ -116,7 +117,8 @@ void simulator_evaluate(benchmark::State& state) {
   report(state, batch);
 }
 
-/// A link, and random orders with up to `transfers` evicts each, whose transfers are served by the link.
+/// A graph with a link between device and host, and a batch of random orders with up to `transfers` evicts each, whose
+/// copies use this link.
 struct MovedBatch {
   MovedBatch(std::int64_t nodes, std::int64_t transfers)
       : graph(graph_of(nodes).with_host_memory(core::HostMemory{.link = core::parse_link("25GB/s,1us")})),
@@ -126,8 +128,8 @@ struct MovedBatch {
   sim::ScheduleBatch batch;
 };
 
-/// Evaluates candidates with transfers with the plain evaluator in a loop, and computes the makespan of each.
-/// Arguments: nodes; largest number of evicts of a candidate.
+/// Evaluates candidates with transfers by core::Evaluator in a loop, and computes the makespan of each. Arguments:
+/// number of nodes; largest number of evicts of a candidate.
 void simulator_plain_transfers(benchmark::State& state) {
   const MovedBatch moved(state.range(0), state.range(1));
   std::vector<core::Schedule> schedules;
@@ -142,8 +144,8 @@ void simulator_plain_transfers(benchmark::State& state) {
   report(state, moved.batch);
 }
 
-/// Evaluates the same candidates with the simulator. Arguments: nodes; largest number of evicts of a candidate;
-/// threads.
+/// Evaluates the candidates of simulator_plain_transfers() by the simulator. Arguments: number of nodes; largest number
+/// of evicts of a candidate; threads.
 void simulator_transfers(benchmark::State& state) {
   const MovedBatch moved(state.range(0), state.range(1));
   const auto simulator = sim::host_simulator(moved.graph, static_cast<int>(state.range(2)));
@@ -152,7 +154,8 @@ void simulator_transfers(benchmark::State& state) {
   report(state, moved.batch);
 }
 
-/// Computes the memory profiles of a batch of candidates. Arguments: recomputations; 1 for several outputs.
+/// Computes the memory profiles of a batch of candidates. Arguments: recomputations per candidate; 1 for nodes with
+/// several outputs.
 void simulator_profiles(benchmark::State& state) {
   const sim::ScheduleBatch& batch = batch_of(1000, 1024, state.range(0));
   const auto simulator = sim::host_simulator(graph_of(1000, state.range(1) != 0), 1);
@@ -161,7 +164,8 @@ void simulator_profiles(benchmark::State& state) {
   bench::report_rate(state, "candidates/s", batch.count(), batch.bytes() + entries * 8);
 }
 
-/// Draws random candidates. Arguments: nodes; sim::Generator::moves; threads; 1 for several outputs.
+/// Draws random candidates. Arguments: number of nodes; sim::Generator::moves; threads; 1 for nodes with several
+/// outputs.
 void simulator_draw(benchmark::State& state) {
   constexpr std::int64_t kCount = 1024;
   const sim::Generator generator{1, static_cast<std::int32_t>(state.range(1))};
@@ -187,8 +191,8 @@ void simulator_draw_and_evaluate(benchmark::State& state) {
   }
   bench::report_rate(state, "candidates/s", kCount, kCount * 21);
 }
-/// Draws and evaluates candidates with the code for one family of processors. Arguments: nodes; bytes of a vector
-/// register, where 0 stands for the code that any processor can run.
+/// Draws and evaluates candidates with the code for one family of processors. Arguments: number of nodes; bytes of a
+/// vector register of the family, where 0 stands for the code that any processor can run.
 void simulator_family(benchmark::State& state) {
   const sim::device::Tables<std::uint16_t> tables(graph_of(state.range(0)));
   std::vector<sim::ProcessorFamily> families{sim::any_processor()};
@@ -220,9 +224,9 @@ void simulator_tally(benchmark::State& state) {
   bench::report_rate(state, "candidates/s", outcomes.count(), outcomes.count() * 21);
 }
 
-// Real time is measured instead of CPU time, because other threads work, too. The plain evaluator gets the same
-// candidates as the simulator, so that their rates can be compared. Each benchmark also runs on the graph with 1.5
-// outputs per node.
+// Wall time is measured instead of the CPU time of the calling thread, because the simulator uses further threads.
+// core::Evaluator gets the same candidates as the simulator, so that the two rates can be compared. The benchmarks also
+// run on the graph with 1.5 outputs per node.
 #define CAIRN_PLAIN(nodes, again, several) \
   BENCHMARK(simulator_plain_evaluator)->Args({nodes, again, several})->UseRealTime()
 #define CAIRN_BATCH(nodes, again, threads, several) \

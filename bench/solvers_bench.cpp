@@ -1,5 +1,5 @@
-// Measures solvers on graphs of 20,000 nodes and 40,000 edges, with a budget of half of the baseline's peak.
-// H-Partition is measured on 100,000 nodes.
+// Measures the time of solvers on graphs of 20,000 nodes and 40,000 edges, with a budget of half of the baseline's
+// peak. H-Partition (the partition that HiRemate uses) is measured on 100,000 nodes.
 #include <benchmark/benchmark.h>
 
 #include <iterator>

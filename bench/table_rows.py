@@ -1,16 +1,17 @@
-"""Functions that the scripts of this folder share: they run `cairn`, and print tables in Markdown."""
+"""This module has functions that the scripts of this folder share: they run `cairn`, and print tables in Markdown."""
 import json
 import os
 import subprocess
 import sys
 
-# Switches off the cache, because schedules that an earlier run stored would help a later one.
+# Switches off the cache of `cairn`, because schedules that an earlier run has stored would change the results of a
+# later run.
 os.environ["CAIRN_CACHE"] = "/dev/null"
 
 
 def run(command):
-    """Runs a command that has the option --json. Returns its exit code and the object that it prints. Ends the script
-    if the command was used in a wrong way."""
+    """Runs a command that prints a JSON object (option --json). Returns its exit code and the object. Ends the script
+    if the command reports bad usage (exit code 2)."""
     done = subprocess.run(command, capture_output=True, text=True)
     try:
         answer = json.loads(done.stdout)
@@ -22,7 +23,7 @@ def run(command):
 
 
 def need(command):
-    """Runs a command that has the option --json, and returns the object that it prints. Ends the script if the command
+    """Runs a command that prints a JSON object (option --json), and returns the object. Ends the script if the command
     fails."""
     code, answer = run(command)
     if code != 0:

@@ -31,7 +31,7 @@ DEFAULT_CAIRN = ROOT / "build" / "default" / "bin" / "cairn"
 RESNET = {"batch": 32, "image": 224, "classes": 1000, "width": 64}
 TRANSFORMER = {"batch": 16, "seq": 128, "layers": 6, "width": 512, "heads": 8, "ff": 2048, "vocab": 37000,
                "dropout": 10}
-# The models' options and their defaults, as in `cairn models`. All are passed to Cairn.
+# The options of each model and their defaults, as `cairn models` lists them. All options are passed to Cairn.
 OPTIONS = {
     "ffn": {"batch": 256, "layers": 8, "width": 1024, "inputs": 1024, "outputs": 1024},
     **{f"resnet{depth}": RESNET for depth in (18, 34, 50, 101, 152, 200)},
@@ -146,8 +146,8 @@ class Cairn:
         return subprocess.run([self.path, *words], capture_output=True, text=True).stdout
 
     def call(self, *words, timeout=None):
-        """Runs `cairn` with the given words. Returns the exit code and the JSON object that it prints. Output that is
-        not JSON becomes the object's `error`."""
+        """Runs `cairn` with the given words. Returns the exit code and the JSON object that the command prints. If the
+        output is not JSON, returns an object whose `error` is the last line of the output."""
         done = subprocess.run([self.path, *words, "--json"], capture_output=True, text=True, timeout=timeout)
         try:
             answer = json.loads(done.stdout)
@@ -165,8 +165,8 @@ class Cairn:
         return answer
 
     def repeat_option(self):
-        """Reads from the help text of `run` how the option for the number of executions is called, and whether `run`
-        reports their median, because versions differ."""
+        """Returns the name of the option of `run` for the number of executions, and whether `run` reports the median or
+        the fastest of them. Reads both from the help text, because versions of Cairn differ."""
         help_text = " ".join(self.text("run", "--help").split())
         found = re.search(r"(--repeats?)\b(.*?) -", help_text)
         if not found:
@@ -194,7 +194,8 @@ def write_graph(cairn, given, file):
 
 
 def cairn_budgets(torch_rows):
-    """Returns (label, budget, key) for each run of Cairn. verdicts() finds a run by its key."""
+    """Returns (label, budget, key) for each run of Cairn. The label is for the table, and the key is what verdicts()
+    finds the run by."""
     budgets = [(f"{share}%", f"{share}%", f"{share}%") for share in SHARES]
     plain = {row["mode"]: row for row in torch_rows if not row["sdpa"]}
     eager = plain.get("eager", {}).get("activation_bytes")
@@ -208,8 +209,8 @@ def cairn_budgets(torch_rows):
 
 
 def cairn_row(cairn, given, graph, label, budget, key):
-    """Runs Cairn under a budget and returns a row. `failed` is True if Cairn broke a promise, for example that outputs
-    are the same."""
+    """Runs Cairn under a budget and returns a row of the results. The row's `failed` is True if Cairn broke a promise,
+    for example if outputs differ from those without a budget."""
     row = {"label": label, "budget": budget, "key": key, "failed": False, "note": ""}
     code, answer = cairn.call("run", graph, "--budget", budget, "--time-limit", given.time_limit,
                               given.repeat_option, str(given.repeats), *backend_words(given))
@@ -284,7 +285,7 @@ class TorchBench:
         self.cuda = given.device == "cuda"
         tf32 = given.precision == "tf32"
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # newer versions of torch warn that these settings have new names
+            warnings.simplefilter("ignore")  # newer versions of torch warn that these settings have got new names
             torch.backends.cuda.matmul.allow_tf32 = tf32
             torch.backends.cudnn.allow_tf32 = tf32
         torch.backends.cudnn.benchmark = True
@@ -348,7 +349,8 @@ class TorchBench:
                 step()
                 times.append(1e3 * (time.perf_counter() - start))
             return times
-        # Queues the steps without waiting, as in training, so that a step is launched while the previous one runs.
+        # Queues the steps without waiting, as in training, so that each step is launched while the previous step still
+        # runs.
         events = [torch.cuda.Event(enable_timing=True) for _ in range(repeats + 1)]
         torch.cuda.synchronize()
         events[0].record()
@@ -363,7 +365,8 @@ class TorchBench:
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
-            # Everything must be set up before a CUDA graph is captured.
+            # Runs some steps first, because everything that a first step sets up must exist before a CUDA graph is
+            # captured.
             for _ in range(max(3, self.given.warmup)):
                 model.zero_grad(set_to_none=True)
                 model(*data).backward()
@@ -377,15 +380,16 @@ class TorchBench:
         return self.times(graph.replay)
 
     def measure_memory(self, row, model, data, step):
-        """Measures the memory of one step, which is not timed, by reading the peak whenever a gradient is complete.
+        """Measures the memory of one step, which is not timed, by reading torch's peak whenever a gradient is complete.
 
-        The moments at which a gradient is complete divide the step into intervals. The activations of an interval are
-        its peak minus the gradients that exist. The gradient that ends the interval is subtracted for the whole
-        interval, so the figure can be too low by at most one gradient.
+        The moments at which a gradient is complete divide the step into intervals. For each interval, the activations
+        are computed as the peak of the interval minus the gradients that exist. The gradient that is complete at the
+        end of the interval is subtracted, too, although it did not exist for the whole interval. So the result can be
+        too low by at most one gradient.
         """
         torch = self.torch
         model.zero_grad(set_to_none=True)
-        gc.collect()  # frees objects of earlier steps in reference cycles
+        gc.collect()  # frees objects of earlier steps that are in reference cycles
         torch.cuda.synchronize()
         before = torch.cuda.memory_allocated()
         seen = {"gradients": 0, "activations": 0, "peak": 0}
@@ -412,7 +416,7 @@ class TorchBench:
             allocated_before_bytes=before,
             parameter_bytes=parameters,
             input_bytes=inputs,
-            # This figure assumes that all gradients exist at the moment of the peak.
+            # This figure is exact only if all gradients exist at the moment of the peak.
             peak_less_all_gradients_bytes=seen["peak"] - 2 * parameters - inputs,
         )
 
@@ -440,8 +444,8 @@ def find_row(rows, **wanted):
 
 
 def cairn_baseline(rows):
-    """Returns the row of Cairn's step without recomputation. Every run executes this step, too, so its time is the
-    median over all runs."""
+    """Returns the figures of Cairn's step without recomputation. Every run executes this step in addition to its own,
+    so the time is the median over all runs."""
     times = [row["baseline_ms"] for row in rows if row.get("baseline_ms")]
     if not times:
         return None
@@ -450,8 +454,8 @@ def cairn_baseline(rows):
 
 
 def table_rows(torch_rows, rows):
-    """Returns the table's cells: step, ms, change of time, activations, activations in percent of PyTorch eager's,
-    note."""
+    """Returns the cells of the table, row by row. The columns are: step, ms, change of time, activations, activations
+    in percent of PyTorch eager's, note."""
     eager = find_row(torch_rows, mode="eager", sdpa=False) or {}
     whole = eager.get("activation_bytes")
 
@@ -485,7 +489,7 @@ def table_rows(torch_rows, rows):
 
 
 def format_table(cells):
-    """Returns a Markdown table with aligned columns, numbers to the right."""
+    """Returns a Markdown table whose columns are aligned; numbers are aligned to the right."""
     widths = [max(len(row[c]) for row in cells) for c in range(len(cells[0]))]
     numeric = range(1, len(widths) - 1)
 
@@ -498,8 +502,8 @@ def format_table(cells):
 
 
 def verdicts(torch_rows, rows, statistic):
-    """Answers questions about the table's rows. Returns a list of (question, answer, figures). An answer is True, False
-    or, if the necessary rows were not measured, None."""
+    """Answers questions about the rows of the table, such as whether Cairn is as fast as PyTorch. Returns a list of
+    (question, answer, figures). An answer is True or False, or None if the necessary rows were not measured."""
     eager = find_row(torch_rows, mode="eager", sdpa=False) or {}
     key = "ms" if statistic == "median" else "fastest_ms"
     found = []

@@ -54,7 +54,8 @@ void CopyStreams::start(std::int64_t step, cudaStream_t stream, const MachineSte
 
 void CopyStreams::issue(const Copy& one, const MachineStep& addresses) {
   const cudaStream_t stream = lanes_[lane_of(one)].stream.get();
-  // If the evict was over before the step, the step has waited for it.
+  // A fetch must wait for its evict. If the evict had to be complete before the fetch's start step, that step has
+  // already waited for the evict.
   const bool awaits = !one.is_evict() && lanes_.size() > 1 && copy(one.source).finish > one.start;
   if (awaits) check(cudaStreamWaitEvent(stream, over(one.source), 0), "a wait of a fetch");
   std::byte* const device = addresses.address(one.device);

@@ -110,7 +110,7 @@ struct Device::State {
 
   DeviceInfo info;
   Libraries libraries;
-  // The following two objects execute nothing. They serve to compute how much scratch ops need.
+  // The following two objects have no stream and execute nothing. They only serve to compute how much scratch ops need.
   Machine machine{nullptr};
   StreamLibrary library{libraries, nullptr};
 };

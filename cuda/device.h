@@ -30,9 +30,9 @@ struct Probe {
   std::optional<DeviceInfo> device;  ///< set if available
 };
 
-/// Finds out whether Cairn can use the visible device with the index `ordinal`. Never throws and prints nothing. The
-/// first call in a process creates the CUDA context, which takes about 100 ms. Does not synchronise with running
-/// kernels. Thread-safe.
+/// Returns whether Cairn can use the visible device with the index `ordinal`, and facts about this device. Never throws
+/// and prints nothing. The first call in a process creates the CUDA context, which takes about 100 ms. Does not wait
+/// for running kernels. May be called by several threads at once.
 Probe probe(int ordinal = 0);
 /// Returns the device that probe(ordinal) finds. If it is not available, throws DeviceError with Probe::reason.
 DeviceInfo require_device(int ordinal = 0);
@@ -41,18 +41,19 @@ int device_count();
 
 struct Libraries;
 
-/// A GPU that is ready to execute programs. For each shape of a product or convolution, a library's kernel is chosen
-/// once, so that the same op gives the same bits in every program. Executors refer to the Device and must not outlive
-/// it. Only one thread may use a Device at a time. A call does not change the calling thread's current CUDA device.
+/// A GPU that is ready to execute programs. For each shape of a matrix product or convolution, the kernel of the
+/// vendor's library is chosen only once, so that the same op gives the same bits in every program. Executors refer to
+/// the Device and must not outlive it. Only one thread may use a Device at a time. A call does not change the calling
+/// thread's current CUDA device.
 class Device {
  public:
   struct Options {
     int ordinal = 0;  ///< index of the device among the visible ones
-    /// Largest workspace in bytes that a library may use for one op. The workspace is part of the op's scratch. With
-    /// more workspace some matrix products run faster, but the plan needs more memory.
+    /// Largest workspace in bytes that a library may use for one op. The workspace is part of the op's scratch. A
+    /// larger limit makes some matrix products faster, but the plan then needs more memory.
     std::int64_t workspace_limit_bytes = std::int64_t{32} << 20;
-    /// Largest workspace in bytes that cuDNN may use for a convolution if the graph gives its node at least as much
-    /// scratch (scratch_variants()). With 1 GiB, ResNet-50 with 128 images can use the implementations that cuDNN
+    /// Largest workspace in bytes that cuDNN may use for a convolution whose node has at least this much scratch in the
+    /// graph (scratch_variants()). With 1 GiB, ResNet-50 with 128 images can use the implementations that cuDNN
     /// proposes first.
     std::int64_t large_workspace_limit_bytes = std::int64_t{1} << 30;
   };
@@ -66,18 +67,19 @@ class Device {
 
   const DeviceInfo& info() const;
   std::int64_t free_bytes() const;
-  /// Returns the implementation of convolutions: "cuDNN", or "im2col, as " followed by why cuDNN is not available.
+  /// Returns how convolutions are computed: "cuDNN", or "im2col, as " followed by the reason why cuDNN is not
+  /// available.
   std::string convolutions() const;
 
-  /// Returns the bytes of scratch that this device's kernels need for the op of v. The workspaces of libraries are
-  /// included.
+  /// Returns the bytes of scratch that this device's kernels need for the op of node v, including the workspaces of
+  /// libraries.
   std::int64_t scratch_bytes(const core::Graph& graph, core::NodeId v, bool tf32);
-  /// Returns the graph with scratch_bytes() as the scratch of every node that has an op. A program for this device must
-  /// be compiled from such a graph. Negative scratch is not changed; it means that an output takes over the storage of
-  /// an input.
+  /// Returns a copy of the graph in which every node with an op has scratch_bytes() as its scratch. A program for this
+  /// device must be compiled from such a graph. Negative scratch is not changed; it means that an output takes over the
+  /// storage of an input.
   core::Graph with_scratch(const core::Graph& graph, bool tf32);
 
-  /// Returns the ways in which this device can execute the op of v. They differ in scratch and time, and are sorted by
+  /// Returns the ways in which this device can execute the op of node v, which differ in scratch and time, sorted by
   /// ascending scratch. The way that is marked as usual needs scratch_bytes() bytes. A program executes the op in the
   /// fastest way for which the graph gives the node enough scratch. Only convolutions have more than one way.
   std::vector<runtime::ScratchVariant> scratch_variants(const core::Graph& graph, core::NodeId v, bool tf32);

@@ -35,18 +35,19 @@ using runtime::Program;
 using runtime::TensorView;
 
 constexpr std::int64_t kAddressAlignment = 16;  // in bytes, because kernels access 16 bytes at a time
-constexpr std::int64_t kArenaAlignment = 256;   // in bytes, as cudaMalloc aligns and as libraries' workspaces need it
+constexpr std::int64_t kArenaAlignment =
+    256;  // in bytes; the alignment of cudaMalloc, which the workspaces of libraries need
 
-/// Returns the bytes of device memory that CUDA itself can still need for graphs and for kernels that libraries load on
-/// first use.
+/// Returns the bytes of device memory that are left free for CUDA itself, which can still allocate memory for CUDA
+/// graphs and for kernels that libraries load on first use.
 std::int64_t slack_bytes(const DeviceInfo& device) {
   constexpr std::int64_t kMost = std::int64_t{512} << 20;
   return std::min(kMost, device.total_bytes / 8);
 }
 
-/// Device memory of an executor in addition to the arena and the resident tensors.
+/// Small arrays in device memory that an executor needs in addition to the arena and the resident tensors.
 struct Control {
-  /// Takes the memory from `scratch`. If `scratch` only counts bytes, all pointers are nullptr.
+  /// Takes the memory of the arrays from `scratch`. If `scratch` only counts bytes, all pointers are nullptr.
   Control(const Program& program, const runtime::Liveness& lives, int streams, runtime::device::Scratch scratch)
       : parts(runtime::device::touched_parts(program.arena_bytes)) {
     const auto guards = std::ssize(lives.all_checked());
@@ -85,7 +86,7 @@ bool require_scratch(Device& device, const Program& program) {
   return any;
 }
 
-/// Throws InputError unless `memory` is memory of the device `ordinal`. The message calls it `what`.
+/// Throws InputError unless `memory` points to memory of the device `ordinal`. `what` names the memory in the message.
 void require_here(const void* memory, int ordinal, const std::string& what) {
   cudaPointerAttributes attributes{};
   check(cudaPointerGetAttributes(&attributes, memory), what);
@@ -127,14 +128,15 @@ std::int64_t most_fill_bytes(const ExecutorOptions& options) {
   return options.most_fill_bytes > 0 ? options.most_fill_bytes : kMostFillBytes;
 }
 
-/// Returns the number of streams of a step. Poison and guards are memory that instructions share, and profilers show
-/// work in the order of the program, so all of these need one stream.
+/// Returns the number of streams to which a step is issued. With poison or guards, instructions write memory that other
+/// instructions share, so their order must be fixed: one stream. Launch::stream also means one stream, so that
+/// profilers show work in the order of the program.
 int streams_of(const ExecutorOptions& options) {
   const bool one = options.poison || options.sentinels || options.launch == Launch::stream;
   return one ? 1 : options.streams;
 }
 
-/// Gives profilers (by NVTX) a name for the work that is launched while the object exists.
+/// Names the work that is launched while the object exists, for profilers (by NVTX).
 class Range {
  public:
   explicit Range(const std::string& name) { nvtxRangePushA(name.c_str()); }
@@ -143,8 +145,8 @@ class Range {
   Range& operator=(const Range&) = delete;
 };
 
-/// Waits for a stream in its destructor, because enqueued work can still use the memory that other destructors free
-/// afterwards.
+/// Waits for a stream in its destructor, because enqueued work can still use memory that the destructors of other
+/// members free afterwards.
 class WaitAtEnd {
  public:
   explicit WaitAtEnd(const cudaStream_t& stream) : stream_(stream) {}
@@ -158,9 +160,9 @@ class WaitAtEnd {
   const cudaStream_t& stream_;
 };
 
-/// Values for the next step, which are on their way to the device while earlier steps run. The copy from the host's
-/// page-locked memory to the device's is on a stream of its own; the copy to the tensor is part of the next step. Both
-/// streams must have ended before a Staging is destroyed.
+/// The path of one tensor's values to the device for the next step, while earlier steps run. The values are copied to
+/// page-locked host memory, then, on a separate stream, to a buffer on the device. The next step begins with a copy
+/// from this buffer to the tensor. The work on both streams must have ended before a Staging is destroyed.
 class Staging {
  public:
   Staging(std::byte* target, std::int64_t bytes)
@@ -179,7 +181,8 @@ class Staging {
     end(stream);
   }
 
-  /// Calls copy(to), which enqueues a copy of values in memory of the device to `to` on the stream, and waits for it.
+  /// Stages values that are already in device memory: calls copy(to), which must enqueue a copy of the values to `to`
+  /// on `stream`, and waits for this copy.
   template <class Copy>
   void upload_by(const Copy& copy, cudaStream_t stream) {
     begin(stream);
@@ -188,7 +191,8 @@ class Staging {
     end(stream);
   }
 
-  /// Enqueues the copy to the tensor on the step's stream, if values have been uploaded since the last call.
+  /// Enqueues the copy from the buffer to the tensor on `stream`, the stream of the step, if values have been staged
+  /// since the last call.
   void take(cudaStream_t stream) {
     if (!pending_) return;
     check(cudaStreamWaitEvent(stream, uploaded_.get(), 0), "waiting for staged values");
@@ -201,8 +205,8 @@ class Staging {
   void drop() { pending_ = false; }
 
  private:
-  /// Waits until the copy before this one has left the page-locked memory, and makes the stream wait for the step that
-  /// takes its values.
+  /// Waits until the previous copy from the page-locked memory is complete. Makes `stream` wait until the step that
+  /// takes the previous values has copied them from the buffer.
   void begin(cudaStream_t stream) {
     check(cudaEventSynchronize(uploaded_.get()), "waiting for staged values");
     check(cudaStreamWaitEvent(stream, taken_.get(), 0), "waiting for staged values");
@@ -220,7 +224,8 @@ class Staging {
   bool pending_ = false;
 };
 
-/// A further stream of a captured step, and what issues work to it. The stream is only used in captures.
+/// A further stream of a captured step, with the objects that issue work to this stream. The stream is only used in
+/// captures.
 struct Lane {
   Lane(Device& device, const Program& program, const runtime::Liveness& lives,
        const runtime::device::StepMemory& memory_in, runtime::device::HashMemory* hash, std::int64_t most_fill_bytes)
@@ -241,8 +246,8 @@ struct Lane {
   MachineStep step;
 };
 
-/// Lets further streams take part in the capture of a stream, from the constructor to join(). After an error, the
-/// destructor joins them, because a capture must not end before.
+/// Lets the streams of `lanes` take part in the capture of the stream `origin`, from the constructor to join(). After
+/// an error, the destructor joins them, because CUDA requires all streams to be joined before the capture ends.
 class Fork {
  public:
   Fork(cudaStream_t origin, const std::vector<std::unique_ptr<Lane>>& lanes) : origin_(origin), event_(make_event()) {
@@ -279,7 +284,7 @@ class Fork {
   }
 
   cudaStream_t origin_;
-  Event event_;  ///< of the latest fork or end; a capture notes what was recorded when a stream begins to wait
+  Event event_;  ///< recorded at the fork, then at each join; a wait refers to the latest record before the wait
   std::vector<cudaStream_t> forked_;
 };
 
@@ -294,7 +299,7 @@ PinnedMemory host_arena_memory(std::int64_t bytes) {
   return pinned_memory(bytes);
 }
 
-/// A step that records an event before and after every instruction, so that the time of each can be computed.
+/// A step that records events between its instructions, from which the time of each instruction is computed.
 struct TimedStep {
   std::vector<Event> events;  ///< an event before every instruction, and one at the end
   GraphExec replay;
@@ -348,7 +353,7 @@ struct Executor::State {
     end = make_event(cudaEventDefault);
     for (const Instruction& instruction : program.instructions) labels.push_back(describe(instruction));
     run_checking_every_node();
-    if (updates) upload_residents();  // this first step has changed them
+    if (updates) upload_residents();  // this first step has changed the weights
     for (int s = 1; s < overlap.streams; ++s)
       lanes.push_back(
           std::make_unique<Lane>(device, program, lives, memory, control.hash + s, most_fill_bytes(options)));
@@ -412,7 +417,8 @@ struct Executor::State {
     }
   }
 
-  /// Issues an instruction, and the copies and waits around it.
+  /// Issues an instruction, before it the waits for copies that must be complete, and after it the copies that start
+  /// then.
   void issue_with_copies(const Instruction& instruction, bool dirty_scratch = false) {
     end_copies(instruction.step);
     issue(instruction, dirty_scratch);
@@ -448,12 +454,13 @@ struct Executor::State {
     record(end);
   }
 
-  /// Issues all instructions of a captured step to several streams.
+  /// Issues all instructions of a step to several streams, during a capture, as `overlap` assigns them.
   void issue_overlapped() {
     record(begin);
     step.begin();
     Fork fork(stream, lanes);
-    std::map<std::int64_t, Event> done;  // an event behind each instruction for which others wait
+    std::map<std::int64_t, Event>
+        done;  // for each instruction for which others wait, an event that is recorded behind it
     for (const std::int64_t awaited : overlap.waits) done.try_emplace(awaited);
     for (const Instruction& instruction : program.instructions) {
       const auto s = static_cast<std::size_t>(overlap.stream[static_cast<std::size_t>(instruction.step)]);
@@ -471,13 +478,15 @@ struct Executor::State {
   }
 
   void record(const Event& event) const {
-    // In a captured graph, only an external event records the time at which the replay reaches it.
+    // In a captured CUDA graph, an event must be external: only then does a replay record the time at which it reaches
+    // the event.
     const unsigned flags = options.launch == Launch::graph ? cudaEventRecordExternal : cudaEventRecordDefault;
     check(cudaEventRecordWithFlags(event.get(), stream, flags), "an event");
   }
 
-  /// Runs the first step, with a check after every node. This loads the kernels, which must not happen during a
-  /// capture. If a kernel fails, the error names its node, which a replay of the captured graph cannot find out.
+  /// Runs the first step, with a check after every node. This loads the kernels, which must not be loaded during a
+  /// capture. If a kernel fails, the error can name the node, which would not be known after a replay of the whole CUDA
+  /// graph.
   void run_checking_every_node() {
     begin_issue();
     wait();
@@ -497,7 +506,7 @@ struct Executor::State {
     check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "the capture of a step");
     cudaGraph_t captured = nullptr;
     try {
-      // Times of ops need an order, so a step with events runs on one stream.
+      // To time ops one by one, they must run one after another, so a step with events runs on one stream.
       if (lanes.empty() || events != nullptr) {
         issue_all(events);
       } else {
@@ -534,12 +543,12 @@ struct Executor::State {
     for (auto& [index, staging] : staged) staging.take(stream);
   }
 
-  /// Returns where values for a resident tensor wait for the next step, or the key of dropouts if `index` is
-  /// kDropoutKey.
+  /// Returns the Staging of a resident tensor, or of the dropout key if `index` is kDropoutKey. The first call for an
+  /// index makes the Staging.
   Staging& staging(std::int32_t index) {
     const auto it = staged.find(index);
     if (it != staged.end()) return it->second;
-    wait_for_all();  // if this allocation fails, memory is freed
+    wait_for_all();  // the allocation below may fail, which frees memory that the streams may still use
     const bool is_key = index == kDropoutKey;
     std::byte* target = is_key ? reinterpret_cast<std::byte*>(control.dropout_key) : resident(index);
     const auto bytes = is_key ? std::int64_t{sizeof(std::uint64_t)} : resident_bytes(index);
@@ -557,7 +566,8 @@ struct Executor::State {
     place.upload(values, upload_stream);
   }
 
-  /// Waits for the steps and for the uploads of staged values.
+  /// Waits until all enqueued steps and all uploads of staged values have ended. The first call creates the upload
+  /// stream.
   void wait_for_all() {
     if (!uploads) {
       own_upload_stream = make_stream();
@@ -580,19 +590,19 @@ struct Executor::State {
     return program.graph.residents()[static_cast<std::size_t>(index)].type;
   }
 
-  /// Throws InputError, which names the tensor, unless the elements are in memory of the executor's device.
+  /// Throws InputError, which names the tensor, unless `values` is in memory of the executor's device.
   template <class T>
   void require_elements_here(const runtime::BasicTensorView<T>& values, const std::string& tensor) const {
     if (values.elements > 0) require_here(values.data, ordinal, fmt::format("the array for '{}'", tensor));
   }
 
-  /// Enqueues a copy of the caller's values, which are in memory of the device, to a tensor of the type `type`.
+  /// Enqueues a copy of the caller's `values`, which must be in device memory, to a tensor of type `type` at `to`.
   static void copy_from(const Machine& on, const TensorView& values, void* to, core::ElementType type) {
     wait_for(values.stream, on.stream());
     copy_elements(on, values.data, values.type, to, type, values.elements);
   }
 
-  /// Copies a tensor of the type `type` to the caller's memory, of the host or the device.
+  /// Copies a tensor of type `type` to the caller's memory, which can be host or device memory, and waits for the copy.
   void copy_to(const MutableTensorView& values, const std::string& tensor, const std::byte* from,
                core::ElementType type) const {
     wait();
@@ -604,7 +614,8 @@ struct Executor::State {
     wait();
   }
 
-  /// Makes `copies` wait for the work that a stream of the caller has been given.
+  /// Makes the stream `copies` wait for all work that was submitted to `other`, a stream of the caller, before this
+  /// call.
   static void wait_for(void* other, cudaStream_t copies) {
     if (other == nullptr || other == copies) return;
     const Event reached = make_event();
@@ -678,7 +689,7 @@ struct Executor::State {
   }
 
   static constexpr std::int32_t kDropoutKey =
-      -1;  ///< stands for the key of dropouts where an index of a resident would
+      -1;  ///< used in place of the index of a resident tensor; stands for the dropout key
 
   int ordinal;
   Program program;
@@ -704,7 +715,8 @@ struct Executor::State {
   GraphExec replay;
   std::optional<TimedStep> timed;
   Stream own_upload_stream;
-  std::optional<Machine> uploads;        ///< copies staged values to the device; made with the first of them
+  std::optional<Machine>
+      uploads;  ///< copies staged values to the device; made when values are staged for the first time
   cudaStream_t upload_stream = nullptr;  ///< stream of `uploads`
   std::map<std::int32_t, Staging> staged;
   std::vector<std::vector<std::byte>> output_bytes;  ///< the bytes to which the result of outputs() refers
@@ -733,7 +745,8 @@ const Program& Executor::program() const { return state_->program; }
 runtime::StepReport Executor::run(bool time_ops) {
   const OnDevice on(state_->ordinal);
   runtime::StepReport report;
-  // A step that updates weights must not be executed twice.
+  // A step that updates weights must be executed only once per call, so its time is then the sum of the times of the
+  // ops.
   if (!time_ops || !state_->updates) report.seconds = state_->run_timed();
   if (time_ops) report.op_seconds = state_->time_every_op();
   if (time_ops && state_->updates)

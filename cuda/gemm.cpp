@@ -41,7 +41,7 @@ struct CublasLt {
   }
 };
 
-/// Returns cuBLASLt's functions. The first call loads the library. Throws DeviceError if it is missing.
+/// Returns cuBLASLt's functions. The first call loads the library. Throws DeviceError if the library is missing.
 const CublasLt& cublas_lt() {
   static const CublasLt lt;
   return lt;
@@ -156,11 +156,11 @@ class ProductBuilder {
   const CublasLt& lt_ = cublas_lt();
 };
 
-/// Every operand begins at a multiple of this many bytes.
+/// Alignment in bytes of every operand of a product.
 constexpr std::uint32_t kAlignment = 16;
 
-/// Sets `product.algorithm` to the one that cuBLASLt expects to be fastest among those that give the same bits every
-/// time. Returns false if no such algorithm needs at most `workspace_limit` bytes.
+/// Sets `product.algorithm` to the algorithm that cuBLASLt expects to be fastest, among those that give the same bits
+/// every time and need at most `workspace_limit` bytes of workspace. Returns false if there is no such algorithm.
 bool choose_algorithm(const ProductBuilder& builder, cublasLtHandle_t handle, std::int64_t workspace_limit,
                       Product& product) {
   const ProductPreference preference = builder.preference();
@@ -169,10 +169,10 @@ bool choose_algorithm(const ProductBuilder& builder, cublasLtHandle_t handle, st
                           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
     builder.set(preference, name, kAlignment);
   // An algorithm can split k, the summed dimension, into parts. Only one way to add the parts' sums is allowed here:
-  // the sums are stored as fp32 in the workspace, and a separate step adds them, so that the order is fixed. The other
+  // the sums are stored as fp32 in the workspace, and a separate step adds them, so that the order is fixed. All other
   // schemes store the parts' sums in the output's type, which would round bf16 sums more than once. The scheme INPLACE
-  // is not allowed for another reason, too: it is not documented in which order it adds the parts. Algorithms that do
-  // not split k (scheme NONE, value 0) are always allowed.
+  // has a second drawback: the order in which it adds the parts is not documented. Algorithms that do not split k
+  // (scheme NONE, value 0) are always allowed.
   builder.set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
               static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
 
@@ -193,9 +193,9 @@ bool choose_algorithm(const ProductBuilder& builder, cublasLtHandle_t handle, st
   return false;
 }
 
-// cuBLASLt is column-major. A dense row-major r x c matrix X, read as column-major with leading dimension c, is X^T,
-// which is c x r. So C is read as C^T, and C^T = op(B)^T op(A)^T. This is an n x m product with the left factor op(B)^T
-// (n x k) and the right factor op(A)^T (k x m).
+// cuBLASLt expects column-major matrices. A dense row-major r x c matrix X, read as column-major with leading dimension
+// c, is X^T, a c x r matrix. So our C is read as C^T, and C^T = op(B)^T op(A)^T. This is an n x m product with the left
+// factor op(B)^T (n x k) and the right factor op(A)^T (k x m).
 //   Left:  B stored k x n is read as n x k, which is op(B)^T. B stored n x k (trans_b) is read as k x n and must be
 //          transposed.
 //   Right: A stored m x k is read as k x m, which is op(A)^T. A stored k x m (trans_a) is read as m x k and must be
@@ -214,7 +214,8 @@ std::optional<Product> make_product(const GemmShape& shape, cublasLtHandle_t han
   builder.set(product.desc, CUBLASLT_MATMUL_DESC_TRANSB, shape.trans_a ? CUBLAS_OP_T : CUBLAS_OP_N);
   if (shape.bias) {
     builder.set(product.desc, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-    // The choice of the algorithm only uses the alignment of this pointer, not the memory it points to.
+    // The choice of the algorithm only uses the alignment of this pointer; it does not access memory. So any aligned
+    // address will do.
     builder.set(product.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, std::uintptr_t{kAlignment});
   }
   product.left = builder.layout(type, shape.row_of_b(), shape.trans_b ? shape.n : shape.k, shape.stride_of_b());
@@ -235,7 +236,7 @@ CublasLtHandle make_handle() {
 struct Gemms::Impl {
   std::int64_t workspace_limit;
   CublasLtHandle handle = make_handle();
-  Plans<GemmShape, std::optional<Product>> products = {};  // nullopt where cuBLASLt has no algorithm
+  Plans<GemmShape, std::optional<Product>> products = {};  // nullopt for shapes for which cuBLASLt has no algorithm
   Plans<GemmShape, bool> tiled = {};
   Plans<std::pair<ElementType, bool>, Ceilings> reached = {};  // key: the type, and whether TF32 is allowed
 

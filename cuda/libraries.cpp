@@ -38,8 +38,8 @@ void SharedLibrary::open(const std::string& file) {
         reason_.clear();
         return;
       }
-      // Keeps only the first reason. If the first file exists but cannot be loaded, its reason says why; later reasons
-      // would only say that other files do not exist.
+      // Keeps only the first error as the reason. If the first file exists but cannot be loaded, its error says why;
+      // the errors of the files after it only say that these do not exist.
       const std::string reason = last_error();
       if (reason_.empty()) reason_ = reason;
     }

@@ -65,9 +65,9 @@ void Machine::allow_shared(std::int64_t of_block, const void* kernel) const {
                             " bytes of shared memory a block is too large for this device");
   }
   if (of_block <= kFree) return;
-  // Sets the kernel's limit to the largest possible value, once per device. If each launch set the limit to its own
-  // need, it could lower the limit below the need of another launch, which may be captured and not have run yet, or may
-  // come from another thread. That launch would then fail.
+  // Sets the kernel's limit to the largest possible value, once per device. If each launch set the limit to what it
+  // needs itself, it could lower the limit below the need of another launch of the same kernel, which is captured but
+  // has not run yet, or which another thread makes. That launch would then fail.
   static std::mutex mutex;
   static std::set<std::pair<const void*, int>> allowed;
   const std::lock_guard lock(mutex);

@@ -1,4 +1,5 @@
-// Defines the functions of Machine that use CUB, and those that launch kernels.
+// Defines the functions of Machine that launch kernels, and those that use CUB (NVIDIA's library of parallel
+// algorithms).
 #include <thrust/iterator/counting_iterator.h>
 
 #include <cub/device/device_radix_sort.cuh>
@@ -35,8 +36,9 @@ struct CountUp {
   }
 };
 
-/// Sorts the keys by CUB's radix sort and permutes places[] in the same way. The sort is stable and gives the same
-/// result every time. If `workspace` is nullptr, only returns the bytes of workspace that a sort needs.
+/// Sorts `count` keys by CUB's radix sort and permutes places[] in the same way. Considers only the lowest `bits` bits
+/// of the keys. The sort is stable and gives the same result every time. If `workspace` is nullptr, only returns the
+/// bytes of workspace that a sort needs.
 std::size_t radix_sort(void* workspace, std::size_t bytes, const std::int32_t* keys, std::int32_t* sorted_keys,
                        const std::int32_t* places, std::int32_t* sorted_places, std::int64_t count, int bits,
                        cudaStream_t stream) {

@@ -10,7 +10,8 @@ namespace cairn::cuda {
 
 solvers::PumpkinAnswer solve_pumpkin(const solvers::PumpkinProblem& problem, const solvers::PumpkinOptions& options,
                                      int ordinal) {
-  // Bytes of free memory that the search leaves to CUB's algorithms and to the rounding of allocations.
+  // Bytes of free device memory that the search must not use: CUB's algorithms and the rounding of allocations need
+  // them.
   constexpr std::int64_t kSpared = std::int64_t{64} << 20;
   const OnDevice on(ordinal);
   Machine machine;

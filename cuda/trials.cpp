@@ -1,5 +1,5 @@
-// Measures how long a convolution takes as matrix products, whether a product is faster in tiles (Gemms::in_tiles()),
-// and how fast the device computes products and copies memory (measure_ceilings()).
+// Measures how long a convolution takes if it is computed as matrix products, whether a product is faster in tiles
+// (Gemms::in_tiles()), and how fast the device computes products and copies memory (measure_ceilings()).
 #include <cuda_runtime_api.h>
 
 #include <array>
@@ -19,8 +19,8 @@ using runtime::device::ConvKind;
 using runtime::device::ConvShape;
 using runtime::device::GemmShape;
 
-/// A library for ops under test. It computes matrix products, in tiles if `tiles` is set. It refuses convolutions, so
-/// that ops compute them as products, too.
+/// A library for the ops that are timed in this file. It computes matrix products, in tiles if `tiles` is set. It
+/// refuses convolutions, so that ops compute convolutions as products, too.
 class OnlyProducts final : public StreamProducts {
  public:
   OnlyProducts(Gemms& gemms, cudaStream_t stream, bool tiles) : StreamProducts(gemms, stream), tiles_(tiles) {}
@@ -36,8 +36,8 @@ class OnlyProducts final : public StreamProducts {
 };
 
 struct OpTrial {
-  /// Milliseconds; 0 if memory does not suffice to measure them, or if cuBLASLt has no algorithm for one of the
-  /// products.
+  /// Time of the op in milliseconds; 0 if memory does not suffice to measure it, or if cuBLASLt has no algorithm for
+  /// one of the products.
   double ms = 0;
   std::int64_t scratch = 0;  ///< bytes
 };
@@ -133,7 +133,8 @@ bool tiles_pay(Gemms& gemms, const GemmShape& s) {
 }
 
 Ceilings measure_ceilings(Gemms& gemms, core::ElementType type, bool tf32) {
-  constexpr std::int64_t kSide = 2048;  // side of square matrices; a product takes under 1 ms in any precision
+  constexpr std::int64_t kSide =
+      2048;  // rows and columns of square matrices, whose product takes under 1 ms in any precision
   constexpr std::int64_t kCopied = std::int64_t{256} << 20;  // bytes; several times the cache of any device
   const GemmShape shape{.tf32 = tf32, .type = type, .m = kSide, .n = kSide, .k = kSide};
   const std::int64_t matrix = kSide * kSide * core::element_bytes(type);

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 
-/// Rounds a budget down to whole MiB, so that it is easy to type.
+/// Rounds a budget of at least 1 MiB down to whole MiB, so that a user can type it easily.
 std::int64_t typed_budget(std::int64_t bytes) { return bytes >= kMiB ? bytes / kMiB * kMiB : bytes; }
 
 }  // namespace

@@ -34,8 +34,8 @@ DelayClock::~DelayClock() {
   for (const Thread& thread : threads_) close(thread.file);
 }
 
-/// Parses a thread's schedstat file, which holds "running_ns waiting_ns slices". Returns zeros if the file has no such
-/// text.
+/// Parses a thread's schedstat file, which holds "running_ns waiting_ns slices". Returns zeros if the file does not
+/// hold such numbers.
 DelayClock::Counts DelayClock::read(int file) {
   std::array<char, 96> text;
   const ssize_t length = pread(file, text.data(), text.size(), 0);
@@ -57,8 +57,9 @@ void DelayClock::start() {
 }
 
 Delays DelayClock::since_start() const {
-  // The system adds a waiting time to the counter only once the thread runs again. If the thread already waited before
-  // start(), the sum includes that time, too. So the difference is limited to the elapsed time.
+  // The system adds the time of a wait to a thread's counter only once the thread runs again. So if the thread already
+  // waited before start(), the difference also includes time before start(). Therefore, it is limited to the elapsed
+  // time.
   const double elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   Delays delays;
   for (const Thread& thread : threads_) {

@@ -16,11 +16,12 @@ bool in_arena(const Location& location) { return location.kind == Location::Kind
 /// Returns whether an in-place output is smaller than the input whose storage it takes over.
 bool shrinks(const OutputLocation& output) { return output.reserved < output.taken_bytes; }
 
-/// Keeps the guards of all live buffers. A guard is a gap behind a buffer; it is filled with a known byte, so that a
-/// kernel that writes beyond the buffer is noticed.
+/// Keeps a list of the guards of all live buffers. A guard is a gap behind a buffer. It is filled with a known byte, so
+/// that a write beyond the end of the buffer is noticed.
 class LiveGuards {
  public:
-  /// Adds the guard of a buffer in the arena and returns it. Returns none if the buffer is not in the arena.
+  /// Adds the guard of a buffer of `node` and returns the guard. If the buffer is not in the arena, adds and returns
+  /// none.
   std::optional<Guard> add(core::NodeId node, const Location& buffer) {
     if (!in_arena(buffer)) return std::nullopt;
     guards_.push_back({buffer.offset, {node, buffer.offset + buffer.reserved}});
@@ -104,7 +105,8 @@ Liveness liveness(const Program& program, bool guards) {
     add(instruction.scratch);
     for (const OutputLocation& output : outputs) {
       add(output);
-      // While an in-place node runs, its input and its output share storage. So only the larger of them counts.
+      // While an in-place node runs, its input and its output share storage. So only the larger of the two buffers
+      // counts.
       live -= std::min(output.taken_bytes, output.reserved);
     }
     count_peak();
@@ -165,8 +167,8 @@ void require_arena(const ArenaView& arena, std::int64_t bytes) {
 
 std::int64_t measured_peak_bytes(const Program& program, bool poison, std::int64_t given, std::int64_t written) {
   // `written` ends at the last byte that differs from the pattern of a new arena. If the last bytes of the highest
-  // tensor equal the pattern by chance, `written` is below `given`. A chance difference of kChance bytes or more is
-  // very unlikely.
+  // tensor equal the pattern by chance, `written` is slightly below `given`, although all bytes were written. It is
+  // very unlikely that kChance or more bytes equal the pattern by chance.
   constexpr std::int64_t kChance = 16;
   const bool agree = written <= given && given - written < std::max(kChance, program.alignment);
   return poison || agree ? given : core::align_up(written, program.alignment);

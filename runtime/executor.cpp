@@ -20,13 +20,14 @@ using core::Bf16;
 using core::ElementType;
 using core::Resident;
 
-/// Returns how messages name a tensor with its type and shape: "resident 'w' (f32 [3, 4])".
+/// Returns the text with which messages name a resident tensor, with its type and shape: "resident 'w' (f32 [3, 4])".
 std::string describe(const Resident& resident) {
   return fmt::format("resident '{}' ({} [{}])", resident.name, core::to_string(resident.type),
                      fmt::join(resident.shape, ", "));
 }
 
-/// Checks shape, number of elements and type. Elements may be fp32 where the tensor is bf16.
+/// Checks that `values` has the shape, the number of elements and the type of the tensor that `what` names. For a bf16
+/// tensor, values may also be fp32.
 template <class T>
 void check_view(const std::string& what, ElementType type, const core::Shape& shape, const BasicTensorView<T>& values) {
   if (!values.shape.empty() && values.shape != shape)
@@ -64,14 +65,14 @@ void check_values(const core::Graph& graph, std::int32_t index, const TensorView
   if (at >= 0) throw core::InputError(fmt::format("element {} for {} is NaN", at, describe(resident)));
 }
 
-/// Copies fp32 elements to a tensor of bf16 elements, or back.
+/// Converts elements from type From to type To, one of which is fp32 and the other bf16, and stores them in `to`.
 template <class From, class To>
 void convert(const void* from, void* to, std::int64_t elements) {
   for (std::int64_t i = 0; i < elements; ++i)
     static_cast<To*>(to)[i] = To(static_cast<float>(static_cast<const From*>(from)[i]));
 }
 
-/// Returns a view of the elements in another type, and keeps them in `kept`.
+/// Converts the elements of `values` to type To. Returns a view of the converted elements, which are stored in `kept`.
 template <class From, class To>
 TensorView converted(const TensorView& values, std::vector<To>& kept) {
   kept.resize(static_cast<std::size_t>(values.elements));
@@ -79,7 +80,8 @@ TensorView converted(const TensorView& values, std::vector<To>& kept) {
   return {kept.data(), std::is_same_v<To, Bf16> ? ElementType::bf16 : ElementType::f32, values.elements};
 }
 
-/// Calls read() with memory for bf16 elements, and copies these to `values` as fp32.
+/// Calls read(), which must fill the view that it gets with bf16 elements. Converts these elements to fp32 and stores
+/// them in `values`.
 template <class Read>
 void read_as_floats(const MutableTensorView& values, const Read& read) {
   std::vector<Bf16> stored(static_cast<std::size_t>(values.elements));
@@ -87,8 +89,9 @@ void read_as_floats(const MutableTensorView& values, const Read& read) {
   convert<Bf16, float>(stored.data(), values.data, values.elements);
 }
 
-/// Returns the index of the fp32 copy that an update keeps of a weight, or -1. A copy that no update changes has no
-/// values. Throws InputError if the weight has no values itself. O(residents + nodes).
+/// Returns the index of the resident tensor with the fp32 copy that an update keeps of `weight`. Returns -1 if there is
+/// no such copy, or if no update changes it, because then an execution does not store the copy's values. Throws
+/// InputError if no op of the step uses the weight itself. O(residents + nodes).
 std::int32_t master_of(const core::Graph& graph, std::int32_t weight) {
   const std::vector<bool> executed = executed_residents(graph);
   const auto residents = graph.residents();

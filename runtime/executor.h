@@ -16,7 +16,8 @@
 
 namespace cairn::runtime {
 
-/// Memory in which an executor keeps the tensors of a step. The address is of the host's memory or a GPU's.
+/// The memory (arena) in which an executor keeps the tensors of a step. It is host memory for an executor on the CPU,
+/// and GPU memory for one on a GPU.
 struct ArenaView {
   std::byte* data = nullptr;  ///< aligned to 256 bytes
   std::int64_t bytes = 0;
@@ -27,28 +28,29 @@ struct ExecuteOptions {
   /// Whether to fill each buffer with bytes 0xFF (NaN) once it is freed, so that a read of freed memory shows in the
   /// result.
   bool poison = false;
-  bool sentinels = false;  ///< checks the gap behind every buffer after each step; needs a program with guard_bytes > 0
+  bool sentinels = false;  ///< whether to check after each step that no gap behind a buffer was written; needs
+                           ///< Program::guard_bytes > 0
   /// If above 0, every element that an op computes, and every initial element of a resident tensor, is multiplied by 1
   /// + rounding_noise * u. Here, u is a number in [-1, 1) that is computed from a hash of node and element. The outputs
-  /// then show the effect of rounding errors of that size (Monte Carlo arithmetic).
+  /// then show the effect of rounding errors of this relative size (Monte Carlo arithmetic).
   double rounding_noise = 0;
-  /// Called before every step, for example to record a trace. An empty function costs nothing.
+  /// Function that is called before every instruction, for example to record a trace. May be empty.
   std::function<void(const Instruction&)> before_step;
   std::int64_t reserved_bytes = 0;  ///< bytes of host memory that the caller itself needs during execution
   ArenaView arena = {};             ///< memory for the arena; if its `data` is nullptr, the executor allocates memory
-  /// Whether to fill StepReport::op_delays if run() is called with time_ops. This takes some microseconds per op, which
-  /// are not part of the op's measured time.
+  /// Whether to fill StepReport::op_delays if run() is called with time_ops. Reading the delays takes some microseconds
+  /// per op, which are not part of the op's measured time.
   bool op_delays = false;
-  /// Whether one thread or stream serves the copies of both directions, so that they run one after another.
+  /// Whether one thread or stream serves both directions of copies, so that all copies run one after another.
   bool half_duplex = false;
-  /// If it is not 0, copies between the arena and the host's arena are delayed at random, by this seed: one runs as
-  /// soon as it may, while no step goes on; another runs as late as it may; others run at once, or begin and go on
-  /// after random times. For tests of the waits between steps and copies.
+  /// Seed of random delays of the copies between the arena and the host's arena; 0: no delays. Each copy gets one of
+  /// four delays at random: the steps wait until it is complete; it begins only when a step waits for it; it begins and
+  /// continues after random times; or it is not delayed. For tests of the waits between steps and copies.
   std::uint64_t copy_delay_seed = 0;
 };
 
-/// How long other work on the machine delayed an execution. All fields are 0 on a GPU and where the system does not
-/// report them.
+/// How long other work on the machine delayed an execution. All fields are 0 on a GPU, and on systems that do not
+/// report such delays.
 struct Delays {
   double seconds = 0;            ///< total time in which threads of the process were ready to run but had no core
   std::int64_t preemptions = 0;  ///< involuntary context switches of the process
@@ -58,10 +60,12 @@ struct Delays {
 /// Measurements of one execution of a program.
 struct StepReport {
   double seconds = 0;
-  /// Largest number of bytes in live buffers at one step, or between two steps where copies run.
+  /// Largest number of bytes in live buffers at one time: during a step, or between two steps, where copies start and
+  /// end.
   std::int64_t live_peak_bytes = 0;
-  std::int64_t host_live_peak_bytes = 0;  ///< largest number of bytes in the host's copies at one time
-  /// Seconds of each instruction, if run() was called with time_ops. They include waiting for copies that must be over.
+  std::int64_t host_live_peak_bytes = 0;  ///< largest number of bytes of evicted values on the host at one time
+  /// Seconds of each instruction, if run() was called with time_ops. They include the wait for copies that must be
+  /// complete before the instruction.
   std::vector<double> op_seconds;
   Delays delays;
   std::vector<Delays> op_delays;  ///< delays of each instruction, if ExecuteOptions::op_delays and time_ops were set
@@ -83,18 +87,20 @@ struct SinkDigest {
   bool operator==(const SinkDigest&) const = default;
 };
 
-/// Elements in memory of the caller, for Executor::set(), stage() and get(). T is `const void` or `void`.
+/// Tensor elements in the caller's memory, for Executor::set(), stage() and get(). T is `const void` where the executor
+/// reads them, and `void` where it writes them.
 template <class T>
 struct BasicTensorView {
   T* data = nullptr;
   core::ElementType type = core::ElementType::f32;
   std::int64_t elements = 0;
   bool on_device = false;  ///< whether `data` points to memory of the executor's GPU, not of the host
-  /// Extents of the caller's tensor, which must be those of the executor's. If this is empty, only the number of
-  /// elements must agree.
+  /// Shape of the caller's tensor, which must equal the shape of the executor's tensor. If it is empty, only the
+  /// numbers of elements must be equal.
   core::Shape shape = {};
-  /// A cudaStream_t of the caller. If `data` is memory of a GPU, the copy waits for the work that this stream has been
-  /// given before. If this is nullptr, work that uses `data` must have ended, because the copy may be on any stream.
+  /// A cudaStream_t of the caller, or nullptr. If `data` is GPU memory, the executor's copy waits for the work that was
+  /// submitted to this stream before. With nullptr, all work that uses `data` must have ended before the call, because
+  /// the copy may run on any stream.
   void* stream = nullptr;
 
   BasicTensorView() = default;
@@ -126,13 +132,13 @@ using MutableTensorView = BasicTensorView<void>;
 /// Runs one program on the CPU or a GPU and owns its memory there. Allocates nothing within a step. Only one thread may
 /// use an Executor at a time.
 ///
-/// A program can have copies between the arena and a second arena in the host's memory (Program::copies). They run
-/// beside the instructions. How long they take changes no result and no number of bytes.
+/// A program can have copies between the arena and a second arena in the host's memory (Program::copies). These copies
+/// run at the same time as the instructions. Their duration changes neither results nor the number of bytes in memory.
 ///
 /// Resident tensors (inputs, labels, weights, optimizer state) begin with values that a seed determines. set() and
-/// get() replace and read them, by the name in the graph. Values go in and come out as fp32 or int32, also where the
-/// step stores bf16. A weight of which an update keeps an fp32 copy (core::Resident::master_of) is read from this copy,
-/// and both are set.
+/// get() replace and read these values; tensors are found by their name in the graph. The caller gives and gets fp32 or
+/// int32 elements, even if the executor stores bf16. If an update keeps an fp32 copy of a bf16 weight
+/// (core::Resident::master_of), get() reads the copy, and set() sets both the weight and the copy.
 class Executor {
  public:
   virtual ~Executor() = default;
@@ -140,20 +146,21 @@ class Executor {
   virtual const Program& program() const = 0;
 
   /// Runs one training step and waits for its end. Every run gives the same bits, unless the step updates weights, or
-  /// inputs or the dropout seed were changed. Throws DeviceError if the step fails. Throws core::Error, which names the
-  /// node, if a step has written into a gap behind a buffer (ExecuteOptions::sentinels).
+  /// the caller has changed inputs or the dropout seed. Throws DeviceError if the step fails. With
+  /// ExecuteOptions::sentinels, throws core::Error, which names the node, if an instruction has written into the gap
+  /// behind a buffer.
   virtual StepReport run(bool time_ops = false) = 0;
 
-  /// Starts one training step. A GPU executes it while the caller goes on. The host executes it before this call
-  /// returns.
+  /// Starts one training step. On a GPU, this call returns at once, and the GPU executes the step meanwhile. On the
+  /// host, the step is complete when this call returns.
   virtual void enqueue() = 0;
   /// Waits for the end of all steps that were enqueued. Throws what run() throws.
   virtual void wait() = 0;
 
   /// Copies values into a resident tensor, after all steps that were enqueued. Throws InputError, which names the
   /// tensor, for an unknown name, for another number of elements, shape or type, for an element that is NaN, and for an
-  /// id or label that is out of range for an op that reads it. The elements of values in memory of a GPU are not
-  /// checked, because the host does not see them. The GPU copies them, and converts them between fp32 and bf16.
+  /// id or label that is out of range for an op that reads it. If `values` is in GPU memory, its elements are not
+  /// checked, because the host cannot see them. The GPU then copies them, and converts them between fp32 and bf16.
   void set(std::string_view name, const TensorView& values);
   /// Copies the elements of a resident tensor to `values`. Throws InputError as set() does.
   void get(std::string_view name, const MutableTensorView& values);
@@ -161,29 +168,30 @@ class Executor {
   /// Throws InputError as set() does.
   void get_output(std::string_view node, const MutableTensorView& values, std::int32_t output = 0);
 
-  /// Sets values for the next step: they are copied into the resident tensor when this step begins. A GPU copies them
-  /// to its memory while earlier steps run. The caller's memory may be reused once the call returns. Throws InputError
-  /// as set() does.
+  /// Sets the values that a resident tensor has from the next step on: they are copied into the tensor when that step
+  /// begins. A GPU copies them to its memory while earlier steps run. The caller's memory may be reused once the call
+  /// returns. Throws InputError as set() does.
   void stage(std::string_view name, const TensorView& values);
 
-  /// Gives all resident tensors the values that they began with.
+  /// Sets all resident tensors to their initial values.
   virtual void reset() = 0;
 
-  /// Makes the dropouts of the following steps draw other elements for every other seed. With 0, which is the default,
-  /// the graph's own seeds alone decide.
+  /// Sets the seed of the dropouts in the following steps; different seeds drop different elements. With seed 0, which
+  /// is the default, only the seeds in the graph decide which elements are dropped.
   virtual void set_dropout_seed(std::uint64_t seed) = 0;
 
   /// Returns the number of bytes of the arena up to the highest byte that the steps so far have written, rounded up to
-  /// the plan's alignment. With ExecuteOptions::poison, all bytes are overwritten, so written bytes say nothing. In
-  /// that case, returns the number of bytes up to the end of the highest range that a kernel was given. Reads the whole
-  /// arena.
+  /// the plan's alignment. With ExecuteOptions::poison, all freed bytes are overwritten, so this search would find
+  /// wrong bytes. In that case, returns the number of bytes up to the end of the highest range that a kernel was given.
+  /// May read the whole arena.
   virtual std::int64_t measured_peak_bytes() = 0;
 
-  /// Returns the same number for the host's arena, which holds the copies of evicted values.
+  /// Returns what measured_peak_bytes() returns, but for the host's arena, which holds the copies of evicted values.
   virtual std::int64_t measured_host_peak_bytes() = 0;
 
-  /// Returns the memory of the arena. Between two steps, it holds only kept outputs. So another executor can use it
-  /// once they have been read, which changes what measured_peak_bytes() returns.
+  /// Returns the memory of the arena. Between two training steps, the arena holds only kept outputs. So another
+  /// executor can use the arena once these outputs have been read. Then measured_peak_bytes() also counts bytes that
+  /// the other executor has written.
   virtual ArenaView arena() = 0;
 
   /// Returns every kept output (losses, gradients), ascending by node and output. For a node that writes a resident
@@ -199,8 +207,9 @@ class Executor {
   Executor& operator=(const Executor&) = default;
 
  private:
-  // These functions copy a whole resident tensor or kept output. `values` has as many elements. Those in memory of the
-  // host have the tensor's type. Those in memory of a GPU may be fp32 where the tensor is bf16, or the reverse.
+  // These functions copy a whole resident tensor or kept output. `values` has as many elements as the tensor. If
+  // `values` is in host memory, it has the tensor's type. If it is in GPU memory, it may also be fp32 for a bf16
+  // tensor, or bf16 for an fp32 tensor.
   virtual void write_resident(std::int32_t index, const TensorView& values) = 0;
   virtual void read_resident(std::int32_t index, const MutableTensorView& values) = 0;
   virtual void stage_resident(std::int32_t index, const TensorView& values) = 0;
@@ -209,12 +218,12 @@ class Executor {
   void give(std::string_view name, const TensorView& values, bool staged);
 };
 
-/// Returns the index of the resident tensor named `name`. Throws InputError if there is none, with a similar name if
-/// there is one, or if several tensors have this name.
+/// Returns the index of the resident tensor named `name`. Throws InputError if no tensor or more than one has this
+/// name. If none has, the message suggests a similar name if there is one.
 std::int32_t find_resident(const core::Graph& graph, std::string_view name);
 
-/// Returns the total size in bytes of all kept outputs of a graph, including those in resident tensors. A copy of what
-/// Executor::outputs() returns takes as many bytes.
+/// Returns the total size in bytes of all kept outputs of a graph, including kept outputs that are in resident tensors.
+/// A copy of what Executor::outputs() returns takes this many bytes.
 std::int64_t kept_bytes(const core::Graph& graph);
 
 /// Throws MemoryError if an arena of `arena_bytes` bytes does not fit into host memory together with the graph's

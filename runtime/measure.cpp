@@ -32,7 +32,8 @@ std::int64_t bytes_of(const core::Graph& graph, core::NodeId v) {
   return bytes;
 }
 
-/// Makes a copy of an update write the weight that it updates.
+/// Completes a node of a sample graph whose op is an update: makes it write its own argument 1, the weight that it
+/// updates.
 void set_target(core::GraphBuilder& builder, core::Node& node) {
   node.pinned = true;
   for (core::Output& output : node.outputs) output.size = 0;
@@ -52,7 +53,8 @@ std::string op_signature(const core::Graph& graph, core::NodeId v) {
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     text += fmt::format(" {} [{}]", core::to_string(core::type_of(graph, op.args[i])), fmt::join(shapes[i], ","));
   }
-  // The text leaves out seeds, and factors such as alpha and eps, because they change values but not which kernels run.
+  // The text leaves out seeds, and factors such as alpha and eps, because they change values but not the choice of
+  // kernels.
   return text + fmt::format(" {} {} {} {} {}{} {} {} {} {} {} {} {} [{}]", a.batch, a.m, a.n, a.k, a.trans_a, a.trans_b,
                             a.rows, a.cols, a.kernel, a.stride, a.pad, a.offset, a.causal, fmt::join(a.perm, ","));
 }
@@ -91,8 +93,8 @@ bool has_evidence(const Timing& timing) {
   return timing.delays.preemptions > 0 || timing.delays.seconds > 0.1 * timing.seconds;
 }
 
-/// Returns the index of the shortest timing without evidence of a disturbance. If all timings have such evidence,
-/// returns the index of the shortest one of all.
+/// Returns the index of the shortest timing without evidence of a disturbance (disturbed()). If all timings have such
+/// evidence, returns the index of the shortest timing.
 std::size_t reference_of(std::span<const Timing> timings) {
   std::size_t least = 0;
   for (std::size_t i = 1; i < timings.size(); ++i) {
@@ -227,8 +229,8 @@ MeasuredGraph measure_costs(const core::Graph& graph, const std::function<std::o
                           result.scale != 1 ? fmt::format(", times {:.4g}", result.scale) : "");
     if (others > 0) text += fmt::format("; {} nodes without an op: {}", others, former);
     if (text.size() > kMostText) text = text.substr(0, kMostText - 3) + "...";
-    // Nodes without an op keep their costs, which can be in another unit than ns. In that case, the graph has no known
-    // unit.
+    // Nodes without an op keep their costs. If these costs are in another unit than ns, the graph as a whole has no
+    // known unit.
     const bool mixed = others > 0 && unit.name != core::kNanoseconds;
     unit = {mixed ? "" : core::kNanoseconds, std::move(text)};
   }

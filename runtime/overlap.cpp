@@ -18,10 +18,11 @@ namespace {
 using Step = std::int64_t;
 constexpr Step kNone = -1;
 
-/// The latest accesses to each byte of one range of addresses.
+/// The latest accesses to each byte of one range of addresses, such as the arena: which step wrote the byte last, and
+/// which steps have read it since.
 class Accesses {
  public:
-  /// Notes that a step reads the bytes [begin, end), and adds the steps that wrote them to `needed`.
+  /// Records that `step` reads the bytes [begin, end). Appends the steps that wrote these bytes last to `needed`.
   void read(std::int64_t begin, std::int64_t end, Step step, std::vector<Step>& needed) {
     const auto [first, last] = ranges(begin, end);
     for (auto it = first; it != last; ++it) {
@@ -30,7 +31,8 @@ class Accesses {
     }
   }
 
-  /// Notes that a step writes the bytes [begin, end), and adds the steps that read or wrote them before to `needed`.
+  /// Records that `step` writes the bytes [begin, end). Appends the steps that wrote these bytes last or have read them
+  /// since to `needed`.
   void write(std::int64_t begin, std::int64_t end, Step step, std::vector<Step>& needed) {
     const auto [first, last] = ranges(begin, end);
     if (first == last) return;
@@ -55,7 +57,7 @@ class Accesses {
     return {first, split(end)};
   }
 
-  /// Returns the range that begins at `at`. Divides the range around `at` if there is none.
+  /// Returns the range that begins at `at`. If there is none, first divides the range that contains `at` into two.
   Map::iterator split(std::int64_t at) {
     const auto behind = accesses_.upper_bound(at);
     const auto around = std::prev(behind);
@@ -65,7 +67,8 @@ class Accesses {
   Map accesses_{{0, {}}};  ///< accesses by the first byte of a range, which ends where the next one begins
 };
 
-/// Finds the dependences of a program's instructions, in the order of the program.
+/// Finds on which earlier instructions each instruction of a program depends. of_next() must be called for all
+/// instructions, in the order of the program.
 class Dependences {
  public:
   explicit Dependences(const Program& program)
@@ -119,8 +122,8 @@ class Dependences {
   std::vector<Step> needed_;
 };
 
-/// Goes through the instructions in the order of the program. For each one, chooses the stream on which it runs and the
-/// instructions of other streams for which it waits.
+/// Goes through the instructions in the order of the program. For each instruction, chooses the stream on which it runs
+/// and the instructions of other streams for which it waits.
 class Assignment {
  public:
   explicit Assignment(int streams)
@@ -132,7 +135,7 @@ class Assignment {
 
   void add(Step step, const std::vector<Step>& needed, std::int64_t cost) {
     std::int64_t ready = 0, longest = 0;
-    Step before = kNone;  // the predecessor on the longest path
+    Step before = kNone;  // the needed step with the longest path before it
     for (const Step d : needed) {
       ready = std::max(ready, done_[static_cast<std::size_t>(d)].finish);
       const std::int64_t path = done_[static_cast<std::size_t>(d)].longest;
@@ -157,7 +160,7 @@ class Assignment {
   struct Done {
     std::int64_t finish = 0;   ///< time at which the instruction ends in the simulation
     std::int64_t longest = 0;  ///< costs on the longest path that ends with the instruction
-    /// For each stream, the latest step that has certainly ended when this instruction has.
+    /// For each stream, the latest step of that stream that must have ended when this instruction has ended.
     std::vector<Step> ended;
   };
 
@@ -166,8 +169,9 @@ class Assignment {
       const auto s = static_cast<std::size_t>(result_.stream[static_cast<std::size_t>(before)]);
       if (last_[s] == before) return s;
     }
-    // Among the streams that are free when the instruction is ready, the one that became free last is chosen, so that
-    // the others stay free for instructions that are ready earlier.
+    // Among the streams that are free when the instruction is ready, the one that became free last is chosen. The
+    // streams that became free earlier stay free for instructions that are ready earlier. If no stream is free in time,
+    // the one that becomes free first is chosen.
     std::size_t best = 0;
     for (std::size_t s = 1; s < free_.size(); ++s) {
       const bool in_time = free_[s] <= ready;
@@ -176,8 +180,8 @@ class Assignment {
     return best;
   }
 
-  /// Adds the waits of the next instruction, on stream s. A later step can make the waits for earlier ones unnecessary,
-  /// but not the other way round. So `needed` is in descending order.
+  /// Adds the waits of the next instruction, which runs on stream s. Waiting for a later step can make the waits for
+  /// earlier steps unnecessary, but never the reverse. So the steps in `needed` must be in descending order.
   void add_waits(std::size_t s, const std::vector<Step>& needed) {
     std::vector<Step>& ended = ended_[s];
     for (const Step d : needed) {

@@ -36,8 +36,8 @@ void check_alignment(const Graph& graph, const core::Plan& plan, std::int64_t ne
   }
 }
 
-/// Finds the buffers of a plan whose lifetimes begin at a given step, and those of transfers. A pointer is nullptr if
-/// there is no such buffer.
+/// Finds the buffers of a plan that hold the outputs and the scratch of a given step, and the buffers of evicts and
+/// fetches. A pointer is nullptr if the plan has no such buffer.
 class BuffersByStep {
  public:
   BuffersByStep(const Graph& graph, const core::Schedule& schedule, const core::Plan& plan)
@@ -93,7 +93,7 @@ class CopyList {
     program.copies_by_finish.resize(copies.size());
     std::iota(program.copies_by_finish.begin(), program.copies_by_finish.end(), 0);
     std::ranges::stable_sort(program.copies_by_finish, {}, [&](std::int32_t i) { return program.copies[i].finish; });
-    std::vector<bool> freed(copies.size());  // for each evict, whether a fetch is known that is over last
+    std::vector<bool> freed(copies.size());  // for each evict, whether its last fetch has been found
     for (std::size_t i = copies.size(); i-- > 0;) {
       Copy& copy = program.copies[program.copies_by_finish[i]];
       if (copy.is_evict() || freed[copy.source]) continue;
@@ -181,7 +181,7 @@ class Compiler {
     return fetches;
   }
 
-  /// Makes the occurrence that a fetch brings back the one that later steps read.
+  /// Records that later steps read the value of this fetch from the fetch's buffer.
   void take(std::int32_t fetch) {
     const core::Transfers& moves = schedule_.transfers;
     latest_[moves.evicts[moves.fetches[fetch].evict].value] = &buffers_.fetched(fetch);
@@ -228,8 +228,8 @@ class Compiler {
     }
   }
 
-  /// Returns where a value is after the latest execution of its node, or the latest fetch. A schedule can execute a
-  /// node several times.
+  /// Returns where value x is at the current step. This is the buffer of the latest execution of its node or of its
+  /// latest fetch, because a schedule can execute a node several times.
   Location value_location(ValueId x) const {
     const auto [v, output] = graph_.output_ref(x);
     const core::Op* op = graph_.op(v);
@@ -250,8 +250,8 @@ class Compiler {
     return {Location::Kind::arena, buffer.offset, -1, bytes, buffer.size};
   }
 
-  /// Returns the buffers that are freed after each step. Leaves out those whose storage an in-place output takes over,
-  /// and those that are freed once an evict is over.
+  /// Returns the buffers that are freed after each step. Leaves out the buffers whose storage an in-place output takes
+  /// over, and the buffers that are freed when an evict is complete.
   std::vector<std::vector<Location>> dying_buffers() const {
     std::vector<std::vector<Location>> dying(schedule_.steps.size());
     for (const Buffer& buffer : plan_.buffers) {
@@ -265,7 +265,8 @@ class Compiler {
     return dying;
   }
 
-  /// Checks that v reads no resident tensor that an earlier step has updated, because v would read the new values.
+  /// Checks that v reads no resident tensor that an earlier step has updated, because v needs the values before the
+  /// update.
   void check_updates(NodeId v, std::int64_t step) {
     const core::Op* op = graph_.op(v);
     if (op == nullptr) return;

@@ -16,16 +16,16 @@ namespace cairn::runtime {
 struct Location {
   enum class Kind : std::uint8_t { none, arena, resident, host };
   Kind kind = Kind::none;
-  std::int64_t offset = 0;  ///< bytes into the arena, or into the host's
-  std::int32_t resident = -1;
-  std::int64_t bytes = 0;     ///< exact size of the tensor, not rounded up
-  std::int64_t reserved = 0;  ///< bytes of the tensor's buffer in the plan
+  std::int64_t offset = 0;     ///< offset in bytes in the arena, or in the host's arena
+  std::int32_t resident = -1;  ///< index of the resident tensor, or -1
+  std::int64_t bytes = 0;      ///< exact size of the tensor, not rounded up
+  std::int64_t reserved = 0;   ///< bytes of the tensor's buffer in the plan
 };
 
 /// Where one output of a step is.
 struct OutputLocation : Location {
-  /// Reserved bytes of the input's buffer whose storage the output takes over, or 0 if it takes over none. A buffer
-  /// that is taken over is not in Program::frees.
+  /// Reserved bytes of the input buffer whose storage the output takes over, or 0 if it takes over no buffer. A buffer
+  /// whose storage is taken over is not in Program::frees.
   std::int64_t taken_bytes = 0;
 };
 
@@ -34,27 +34,27 @@ struct OutputLocation : Location {
 struct Instruction {
   core::NodeId node = core::kNoNode;
   std::int64_t step = 0;
-  bool recomputation = false;  ///< whether the node ran before in the schedule
+  bool recomputation = false;  ///< whether an earlier step of the schedule runs the same node
   /// Index in Program::inputs of the op's first argument or, if the node has no op, of the node's first input.
   std::uint32_t input_begin = 0;
   std::uint32_t input_count = 0;
-  std::uint32_t output_begin = 0;  ///< index in Program::outputs of the node's first output; the others follow in order
+  std::uint32_t output_begin = 0;  ///< index in Program::outputs of the node's first output; its further outputs follow
   std::uint32_t output_count = 0;
   Location scratch;
   std::uint32_t free_begin = 0;  ///< index in Program::frees of the first buffer that is freed after this step
   std::uint32_t free_count = 0;
 };
 
-/// An output that the graph marks as kept, so that it can be read after the last step, and where it is then.
+/// An output that the graph marks as kept, and where it is after the last step, when it can be read.
 struct KeptOutput {
   core::NodeId node = core::kNoNode;
   std::int32_t output = 0;  ///< index among the node's outputs
   Location location;
 };
 
-/// A copy of a value between the arena and the host's arena (core::Transfers). It starts when the instruction of step
-/// `start` has ended, and for a fetch, when the evict is over that fills the host's bytes. It is over before the
-/// instruction of step `finish` begins, or before the end of the whole step if there is no such instruction.
+/// A copy of a value between the arena and the host's arena (core::Transfers). A copy starts when the instruction of
+/// step `start` has ended; a fetch also waits until its evict has filled the host's bytes. A copy is complete before
+/// the instruction of step `finish` begins, or before the end of the training step if there is no such instruction.
 struct Copy {
   enum class Direction : std::uint8_t { evict, fetch };
   Direction direction = Direction::evict;
@@ -63,7 +63,8 @@ struct Copy {
   std::int64_t start = 0;
   std::int64_t finish = 0;
   std::int32_t source = -1;  ///< for a fetch, the index in Program::copies of its evict
-  /// For a fetch, whether the host's bytes are free once it is over. An evict always frees the device's bytes.
+  /// For a fetch, whether the host's bytes are free once it is complete, because no later fetch reads them. An evict
+  /// always frees the device's bytes.
   bool frees_host = false;
 
   bool is_evict() const { return direction == Direction::evict; }
@@ -77,8 +78,8 @@ struct Program {
   std::vector<OutputLocation> outputs;
   std::vector<Location> frees;
   std::vector<KeptOutput> kept;  ///< every kept output, ascending by node and output
-  /// The copies between device and host in the order in which a link serves them (core/timeline.h). An evict
-  /// comes before its fetches.
+  /// The copies between device and host in the order in which the link carries them (core/timeline.h). An evict comes
+  /// before its fetches.
   std::vector<Copy> copies;
   std::vector<std::int32_t> copies_by_finish;  ///< indices of `copies`, ascending by Copy::finish, then by index
   std::int64_t arena_bytes = 0;                ///< size of the arena that the plan needs
@@ -100,8 +101,9 @@ struct Program {
   }
   /// Returns the copies that start when the instruction of `step` has ended. O(log copies).
   std::span<const Copy> copies_after(std::int64_t step) const;
-  /// Returns the indices of the copies that must be over before the instruction of `step` begins, but not before an
-  /// earlier one. With the number of steps, returns those that end with the last step. O(log copies).
+  /// Returns the indices of the copies that must be complete before the instruction of `step` begins, i.e. those with
+  /// Copy::finish = step. If `step` is the number of steps, these are the copies that must be complete at the end.
+  /// O(log copies).
   std::span<const std::int32_t> copies_due(std::int64_t step) const;
 };
 
@@ -110,15 +112,16 @@ using ScratchNeed = std::function<std::int64_t(const core::Graph&, core::NodeId)
 /// Returns the bytes of scratch that the host's kernels need (core::op_work).
 std::int64_t host_scratch(const core::Graph& graph, core::NodeId v);
 
-/// Returns whether the kernels of this kind can write the first output into the storage of argument `arg` without
-/// changing the result. This is the same for all backends. Outputs other than the first never overwrite an argument.
+/// Returns whether the kernels of ops of this kind can write the first output into the storage of argument `arg`
+/// without changing the result. The answer holds for all backends. The second and further outputs never overwrite an
+/// argument.
 bool can_overwrite(core::OpKind kind, std::size_t arg);
 
 struct CompileOptions {
   std::int64_t guard_bytes = 0;  ///< bytes that the plan left free behind every buffer
   bool tf32 = false;             ///< see Program::tf32
   ScratchNeed scratch_need = host_scratch;
-  std::int64_t address_alignment = 4;  ///< alignment of addresses in bytes, as the backend's kernels need it
+  std::int64_t address_alignment = 4;  ///< alignment, in bytes, that the backend's kernels need for addresses
 };
 
 /// Compiles a schedule and its plan to instructions with addresses. Before that, checks the plan against the schedule

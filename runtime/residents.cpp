@@ -23,7 +23,7 @@ using core::Resident;
 constexpr std::int64_t kAlignment = 256;
 
 double standard_normal(std::uint64_t bits) {
-  // The Box-Muller method. The argument of the logarithm is above 0, because unit_interval() is below 1.
+  // This is the Box-Muller method. The argument of the logarithm is above 0, because unit_interval() is below 1.
   const double radius = std::sqrt(-2 * std::log(1 - unit_interval(bits)));
   return radius * std::cos(2 * std::numbers::pi * unit_interval(mix(bits, 1)));
 }

@@ -28,7 +28,8 @@ std::vector<std::int64_t> free_bytes(const core::Graph& graph, std::span<const M
   return free;
 }
 
-/// Returns the fastest variant whose scratch is at most `scratch`, or the usual one if none is faster.
+/// Returns the fastest variant whose scratch is at most `scratch` bytes, or the usual variant if no such variant is
+/// faster.
 const ScratchVariant& fastest(const std::vector<ScratchVariant>& variants, const ScratchVariant& usual,
                               std::int64_t scratch) {
   const ScratchVariant* best = &usual;

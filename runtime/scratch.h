@@ -8,7 +8,7 @@
 #include "cairn/core/graph.h"
 #include "cairn/core/schedule.h"
 
-/// Ops that can be executed in several ways, which trade scratch for time.
+/// This file chooses between several ways to execute an op, where more scratch saves time.
 namespace cairn::runtime {
 
 /// A way to execute an op.
@@ -18,23 +18,23 @@ struct ScratchVariant {
   bool usual = false;        ///< whether the op is executed in this way by default
 };
 
-/// A schedule, and the most bytes that may be in memory during any of its steps.
+/// A schedule, and the largest number of bytes that may be in memory during any of its steps.
 struct MemoryLimit {
   const core::Schedule& schedule;
   std::int64_t bytes = 0;
 };
 
-/// Gives nodes more scratch if that makes them faster and if this memory would otherwise be unused while they run. Each
-/// node gets the fastest of its variants with which no step of the given schedules exceeds the schedule's limit. A node
-/// keeps its scratch if no such variant is faster than the usual one. The choices for different nodes are independent,
-/// because a node's scratch takes memory only while the node itself is executed. So the result is the best possible.
-/// With the new scratch, the peak of a schedule is at most the larger of its former peak and its limit. Its cost is
-/// unchanged.
+/// Gives nodes more scratch if that makes them faster and if this memory is otherwise unused while they run. For each
+/// node, takes the fastest of those variants with which no step of the given schedules exceeds the limit of its
+/// schedule. A node keeps its scratch if none of these variants is faster than the usual one. A node's scratch takes
+/// memory only while the node itself is executed, so the choices for different nodes are independent, and the result is
+/// the best possible. With the new scratch, the peak of a schedule is at most the larger of its former peak and its
+/// limit. The cost of a schedule is unchanged.
 ///
-/// `variants` returns the variants of a node. If it returns none, the node's scratch stays. Otherwise, the node's
-/// scratch in `graph` must be that of the usual variant. `variants` is not called for nodes with negative scratch. The
-/// costs of nodes stay, too, so that bounds on the cost of schedules of `graph` also hold for the returned graph.
-/// Throws what `variants` throws. O(nodes + steps), besides the calls of `variants`.
+/// variants(v) must return the variants of node v. If it returns an empty list, the node's scratch stays. Otherwise,
+/// the node's scratch in `graph` must be that of the usual variant. `variants` is not called for nodes with negative
+/// scratch. The costs of nodes are not changed, so that bounds on the cost of schedules of `graph` also hold for the
+/// returned graph. Throws what `variants` throws. O(nodes + steps), besides the calls of `variants`.
 core::Graph use_free_memory(const core::Graph& graph, std::span<const MemoryLimit> limits,
                             const std::function<std::vector<ScratchVariant>(core::NodeId)>& variants);
 

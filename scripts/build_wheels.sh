@@ -56,7 +56,7 @@ for tool in cc c++ ar ranlib; do
   esac
   printf '#!/bin/sh\nexec "%s/bin/python" -m ziglang %s%s "$@"\n' "$env" "$tool" "$options" >"$work/$tool"
   chmod +x "$work/$tool"
-  # An unchanged file stays, because ccache looks at the time of the compiler.
+  # An unchanged file is not written again, because ccache takes a compiler with another time for a new one.
   cmp -s "$work/$tool" "$env/compilers/$tool" || cp -p "$work/$tool" "$env/compilers/$tool"
 done
 
@@ -73,7 +73,7 @@ for python in "$@"; do
     -C "cmake.define.CMAKE_PROJECT_TOP_LEVEL_INCLUDES=$PWD/cmake/manylinux.cmake" \
     -C "cmake.define.CMAKE_AR=$env/compilers/ar" -C "cmake.define.CMAKE_RANLIB=$env/compilers/ranlib" \
     -C "cmake.define.CMAKE_CXX_FLAGS_RELEASE=$flags"
-  # auditwheel names the wheel after the oldest glibc that it runs with, and fails if it is newer than asked for.
+  # auditwheel names the wheel after the oldest glibc with which it runs, and fails if that is newer than $glibc.
   PATH="$env/bin:$PATH" "$env/bin/auditwheel" repair --plat "manylinux_$(echo $glibc | tr . _)_$(uname -m)" \
     --wheel-dir "$work/repaired" "$work"/wheels/*.whl >"$work/log" 2>&1 ||
     { cat "$work/log" >&2; exit 1; }

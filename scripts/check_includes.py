@@ -13,9 +13,10 @@ import pathlib
 import re
 import sys
 
-# Every folder, with the other folders whose headers it may include. Those folders come earlier in the table, so no two
-# folders can include each other. A file belongs to the deepest folder of the table that contains it. Headers in a
-# folder's internal/ are for this folder only; those in support/ are for all folders that may include the folder.
+# For each folder, the other folders whose headers it may include. These folders come earlier in the table than the
+# folder itself, so no two folders can include each other. A file belongs to the deepest folder of the table that
+# contains it. Headers in a folder's internal/ may be included by this folder only; headers in support/ by all folders
+# that may include the folder.
 RULE = {
     "core": "",
     "core/formats": "core",
@@ -72,14 +73,16 @@ PREFIX = "cairn/"
 
 
 def is_public_header(path):
-    """Returns whether a file is a public header. Such headers are in folders of the library, at most two levels deep,
-    but not in those of NOT_PUBLIC. Deeper headers, such as solvers/remat/rotor/rotor.h, are private."""
+    """Returns whether a file is a public header. Public headers are in the library's folders, at most two levels deep,
+    and not in folders whose names are in NOT_PUBLIC. Deeper headers, such as solvers/remat/rotor/rotor.h, are
+    private."""
     return (path.parts[0] in LIBRARY and path.suffix == ".h" and len(path.parts) <= MOST_PARTS and
             not NOT_PUBLIC & set(path.parts[:-1]))
 
 
 def folder_of(path):
-    """Returns the folder of RULE that a file belongs to, or else the file's top folder."""
+    """Returns the folder of RULE that a file belongs to. If there is none, returns the top folder in the file's
+    path."""
     for parent in path.parents:
         if str(parent) in RULE:
             return str(parent)
@@ -87,9 +90,10 @@ def folder_of(path):
 
 
 def fault(root, path, quoted, angled):
-    """Returns what is wrong with an include of the file `path` (relative to `root`), or None."""
+    """Returns what is wrong with an #include in the file `path` (relative to `root`), or None. `quoted` is the name in
+    an #include "...", `angled` the name in an #include <...>; the other argument is None."""
     if angled is not None:
-        # Only names of the standard library have neither a folder nor a suffix.
+        # Among names in angle brackets, only those of the standard library have neither a folder nor a suffix.
         if is_public_header(path) and ("/" in angled or "." in angled):
             return f"public header includes <{angled}>: keep it to .cpp and .cu files and internal/"
         return None
@@ -109,7 +113,8 @@ def fault(root, path, quoted, angled):
 
 
 def includes(root):
-    """Yields (path, line number, quoted name, angled name) for every include of the tree."""
+    """Yields (path, line number, quoted name, angled name) for every #include of the tree. One of the two names is
+    None: an #include has its name either in quotes or in angle brackets."""
     for top in sorted(LIBRARY | FRONT_ENDS | OUTSIDE):
         for file in sorted((root / top).rglob("*")):
             path = file.relative_to(root)
@@ -128,7 +133,8 @@ def check(root):
 
 
 def draw(root):
-    """Returns a line for each folder, which lists the folders that it includes and the numbers of includes."""
+    """Returns a line for each folder of RULE, which lists the folders that it includes, each with the number of
+    #includes."""
     arrows = collections.Counter()
     for path, _, quoted, _ in includes(root):
         if quoted and path.parts[0] not in OUTSIDE:

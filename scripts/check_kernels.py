@@ -33,18 +33,18 @@ import sys
 import tempfile
 import time
 
-# Number of 32-bit registers of a multiprocessor, the same for all architectures of CUDA 13. A warp gets them in units
-# of 256.
+# Number of 32-bit registers of a multiprocessor. The number is the same for all architectures of CUDA 13. A warp gets
+# registers in units of 256.
 REGISTERS = 65536
 WARP_REGISTERS = 256
 WARP = 32
-# Largest number of bytes of static shared memory of a block; the same as kStaticShared in cuda/internal/launch_shape.h.
-# CUB's kernels use no dynamic shared memory, so they may use all 48 KiB of a block.
+# Largest number of bytes of static shared memory that a block may have. It must be equal to kStaticShared in
+# cuda/internal/launch_shape.h. CUB's kernels use no dynamic shared memory, so they may use all 48 KiB of a block.
 STATIC_SHARED = 4096
 STATIC_SHARED_OF_CUB = 48 * 1024
 
 # The newest PTX that is checked. A build can also have PTX for sm_120, from which nvcc then makes the code for sm_120.
-# This PTX is not checked: it has loads of 32 bytes, so that it would need other promises and exceptions.
+# The PTX for sm_120 is not checked: it has loads of 32 bytes, so it would need PROMISES and EXCEPTIONS of its own.
 NEWEST_PTX = 90
 
 # Kernels that may break rules. An entry consists of a pattern of the demangled name, the broken rules with their
@@ -52,8 +52,9 @@ NEWEST_PTX = 90
 #   spills   bytes that instructions store to and load from memory for spilled registers, as ptxas counts them;
 #   local    bytes of the stack frame;
 #   generic  number of generic accesses.
-# They are what ptxas of CUDA 13.0 needs. The limits of searches and of EvaluateKeys are about a tenth higher, because
-# small changes of the source change these numbers. What a reason says about loops was read from the disassembly.
+# Limits are the amounts that ptxas of CUDA 13.0 produces. For the kernels of searches and for EvaluateKeys, limits are
+# about a tenth higher, because small changes of the source change these amounts. What a reason says about loops was
+# read from the disassembly.
 EXCEPTIONS = [
     (r"cub::.*Device(Scan|SelectSweep)Kernel", {"generic": 13}, "80 90 100 120",
      "kernels of CUB are used as they are"),
@@ -91,8 +92,8 @@ PROMISES = [
     (r"<Map<\S+, 2, ", 8, 4),
     (r"<SumElements<\S+, 1, ", 4, 0),
     (r"<SumElements<\S+, 2, ", 8, 0),
-    # Two packs of the gradient and of each of two (sgd) or three (adamw) fp32 tensors, which have twice the bytes of a
-    # pack of bf16.
+    # A thread loads two packs (16 bytes each) of the gradient, and the corresponding elements of two (sgd) or three
+    # (adamw) fp32 tensors. If the gradient is bf16, these elements take twice as many bytes as the gradient's packs.
     (r"<Update<float, \S*SgdNumbers", 6, 4),
     (r"<Update<float, \S*AdamwNumbers", 8, 6),
     (r"<Update<\S*Bf16, \S*SgdNumbers", 10, 10),
@@ -113,8 +114,8 @@ PROMISES = [
     (r"<ForPlaces<1, \d, UpsampleGrad<[^,]+, [48]>", 4, 1),
     (r"<SumSegments<[^,]+, [48]>", 8, 1),
     (r"<MiddleSums<[^,]+, [48]>", 4, 1),
-    # Two loads of a NodeRecord in each of two loops. WriteProfiles does not need the cost in the second half of a
-    # record, and loads the rest of this half by 8 bytes.
+    # A NodeRecord is loaded by two loads, in each of two loops. WriteProfiles does not need the cost in the second half
+    # of a record, so it makes one load of 16 bytes per record, and loads 8 bytes of the second half.
     (r"<EvaluateAny<", 4, 0),
     (r"<WriteProfiles<", 2, 0),
 ]
@@ -125,7 +126,8 @@ NAMESPACES = re.compile(
 
 
 def ptx_texts(data):
-    """Returns the distinct texts of PTX in the fat binaries among the bytes."""
+    """Returns the distinct PTX texts in the fat binaries (nvcc's containers of code for several architectures) that
+    `data` contains."""
     texts, at = [], 0
     while (at := data.find(struct.pack("<I", 0xBA55ED50), at)) >= 0:
         _, _, header_bytes, size = struct.unpack_from("<IHHQ", data, at)
@@ -140,12 +142,12 @@ def ptx_texts(data):
 
 
 def target_of(ptx):
-    """Returns the architecture of the PTX: 90 for sm_90."""
+    """Returns the architecture that the PTX is for, as a number: 90 for sm_90."""
     return int(re.search(r"^\.target sm_(\d+)", ptx, re.M).group(1))
 
 
 def demangled(names):
-    """Returns the C++ names, without Cairn's namespaces."""
+    """Returns {mangled name: C++ name} for `names`. The C++ names lack Cairn's namespaces."""
     tool = shutil.which("cu++filt") or shutil.which("c++filt")
     if tool is None or not names:
         return dict(zip(names, names))
@@ -154,7 +156,7 @@ def demangled(names):
 
 
 class Kernel:
-    """What ptxas and nvdisasm say about a kernel."""
+    """What ptxas and nvdisasm report about a kernel: registers, bytes of memory, and opcodes."""
 
     def __init__(self, threads):
         self.threads = threads  # largest number of threads of a block
@@ -169,7 +171,7 @@ class Kernel:
 
 
 def threads_of(ptx):
-    """Returns the largest number of threads of a block for each kernel in the PTX."""
+    """Returns {kernel: largest number of threads of a block} for the kernels in the PTX."""
     threads = {}
     for name, body in re.findall(r"\.entry\s+(\S+?)\(.*?\)\s*(.*?)\{", ptx, re.S):
         bound = re.search(r"\.(?:max|req)ntid\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?", body)
@@ -181,7 +183,7 @@ def threads_of(ptx):
 
 
 def read_report(report, kernels):
-    """Reads what ptxas -v prints."""
+    """Reads `report`, the output of ptxas -v, and stores the figures in `kernels`."""
     kernel = None
     for line in report.splitlines():
         if match := re.search(r"(?:Compiling entry function|Function properties for) '?([\w$]+)'?", line):
@@ -198,7 +200,7 @@ def read_report(report, kernels):
 
 
 def read_listing(listing, kernels):
-    """Reads what nvdisasm prints."""
+    """Reads `listing`, the output of nvdisasm, and counts the opcodes in `kernels`."""
     kernel = None
     for line in listing.splitlines():
         if match := re.match(r"\s*\.section\s+\.text\.([\w$]+)", line):
@@ -208,7 +210,7 @@ def read_listing(listing, kernels):
 
 
 def assembled(ptx, architecture, folder, tools):
-    """Assembles PTX for an architecture, and returns its kernels by mangled name."""
+    """Assembles and disassembles PTX for an architecture. Returns {mangled name: Kernel} for its kernels."""
     kernels = {name: Kernel(threads) for name, threads in threads_of(ptx).items()}
     with tempfile.NamedTemporaryFile("w", suffix=".ptx", dir=folder, delete=False) as file:
         file.write(ptx)
@@ -226,7 +228,7 @@ def assembled(ptx, architecture, folder, tools):
 
 
 def all_assembled(texts, architecture, tools):
-    """Assembles all texts, and returns their kernels by C++ name."""
+    """Assembles all PTX texts, several at a time. Returns {C++ name: Kernel} for their kernels."""
     kernels = {}
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         largest_first = sorted(texts, key=len, reverse=True)
@@ -242,7 +244,8 @@ def described(name, kernel):
 
 
 def broken_rules(name, kernel):
-    """Returns {rule: (amount, what is wrong)} for a kernel. The amount is what an exception limits."""
+    """Returns {rule: (amount, what is wrong)} for the rules that a kernel breaks. The amount is the number that the
+    limit of an exception is compared with."""
     broken = {}
     of_cub = "cub::" in name
     if kernel.instructions() == 0:
@@ -267,7 +270,8 @@ def broken_rules(name, kernel):
 
 
 def broken_promises(name, kernel, used):
-    """Returns what is wrong with the kernel's accesses of 16 bytes. Adds the promises about it to `used`."""
+    """Returns a list of what is wrong with the number of the kernel's accesses of 16 bytes. Adds to `used` the promises
+    that are about this kernel."""
     wrong = []
     loads, stores = kernel.count(r"LDG\..*128"), kernel.count(r"STG\..*128")
     for pattern, least_loads, least_stores in PROMISES:
@@ -281,7 +285,8 @@ def broken_promises(name, kernel, used):
 
 
 def check(architecture, kernels, used):
-    """Returns the errors of an architecture. Adds the exceptions and promises that apply to `used`."""
+    """Returns the errors of the kernels for an architecture. Adds the exceptions and promises that were needed to
+    `used`."""
     errors = []
     for name, kernel in sorted(kernels.items()):
         for rule, (amount, text) in broken_rules(name, kernel).items():
@@ -302,7 +307,7 @@ def known_architectures(ptxas):
 
 
 def find_tools():
-    """Returns the paths of the tools; None for a missing one."""
+    """Returns {tool: path} for ptxas and nvdisasm. The path of a missing tool is None."""
     in_wheel = glob.glob(os.path.join(ROOT, "build/python-env/lib/python3*/site-packages/nvidia/*/bin/nvdisasm"))
     nvdisasm = os.environ.get("NVDISASM") or shutil.which("nvdisasm") or next(iter(in_wheel), None)
     return {"ptxas": shutil.which("ptxas"), "nvdisasm": nvdisasm}

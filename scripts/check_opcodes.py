@@ -4,9 +4,10 @@
   scripts/check_opcodes.py ARCHIVE PROGRAM
 
 ARCHIVE is libcairn_cuda.a of a build with tests. PROGRAM is test_ptx of this build. The script runs the tests with the
-tag [opcodes], which write the opcodes that they have compared to a file. An opcode with other modifiers counts as
-another opcode: ld.global.u32 and ld.global.v2.u32 are two. The script fails if an opcode of the archive is not in the
-file, unless OTHERS says where it is tested. An entry of OTHERS that is not needed is an error, too.
+tag [opcodes]. These tests write a file with the opcodes whose results they have compared with expected values. Opcodes
+with different modifiers count as different opcodes, for example ld.global.u32 and ld.global.v2.u32. The script fails if
+the archive has an opcode that is neither in the file nor in OTHERS. An entry of OTHERS that is not needed is an error,
+too.
 """
 
 import os
@@ -17,20 +18,22 @@ import tempfile
 
 from check_kernels import ptx_texts, target_of
 
-ARCHITECTURE = 90  # PTX for other architectures can have other opcodes
-# Opcodes that compute no value. tests/ptx/faults_test.cpp shows what they order, and where they jump to.
+ARCHITECTURE = 90  # only PTX for this architecture is checked; PTX for another one can have other opcodes
+# Opcodes that compute no value, so there is nothing to compare. tests/ptx/faults_test.cpp tests them: barriers and
+# fences, jumps and exits.
 OTHERS = {"bar.sync", "bar.warp.sync", "bra", "bra.uni", "exit", "membar.cta", "nanosleep.u32", "ret"}
-# A statement begins a line, or follows another statement or a bracket. Its guard, such as @%p1, comes first.
+# Matches a statement of PTX: at the beginning of a line, or after another statement or a brace. A guard, such as @%p1,
+# can come before the opcode.
 STATEMENT = re.compile(r"(?:^|[;{}])\s*(?:@!?[%\w]+\s+)?([a-z]\w*(?:(?:\.|::)\w+)*)(?=\s|;)", re.M)
 
 
 def opcodes(ptx):
-    """Returns the opcodes, with modifiers, of a text of PTX."""
+    """Returns the set of opcodes, with modifiers, in a PTX text."""
     return set(STATEMENT.findall(re.sub(r"//.*", "", ptx)))
 
 
 def compared(program):
-    """Runs the tests, and returns the opcodes that they compare."""
+    """Runs the tests, and returns the set of opcodes that they compare."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "opcodes")
         run = subprocess.run([program, "[opcodes]"], env={**os.environ, "CAIRN_PTX_OPCODES": path}, capture_output=True,
@@ -42,7 +45,7 @@ def compared(program):
 
 
 def errors_of(used, tested):
-    """Returns what is wrong, given the opcodes of the kernels and those of the tests."""
+    """Returns a list of errors, given the opcodes that kernels use and the opcodes that the tests compare."""
     errors = [f"no test compares {opcode}" for opcode in sorted(used - tested - OTHERS)]
     return errors + [f"OTHERS: {opcode} is not needed" for opcode in sorted(OTHERS - (used - tested))]
 

@@ -40,7 +40,7 @@ fi
 wheel=$(mktemp -d)
 trap 'rm -rf "$wheel"' EXIT
 echo "Installing OR-Tools $release (CP-SAT, HiGHS) into $folder"
-# Only the libraries in the wheel are used, so the wheel for any version of Python is suitable.
+# Only the libraries in the wheel are used. They do not depend on Python, so a wheel for any version of Python will do.
 python3 -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --python-version 3.12 \
   --target "$wheel/all" "ortools==$release" >"$wheel/log" 2>&1 ||
   fail "pip could not install ortools==$release: $(grep -v '^ *$' "$wheel/log" | tail -n 1)"

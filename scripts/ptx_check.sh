@@ -40,7 +40,8 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# The following script runs the test cases $4 with the environment variable $5, and prints the result as a line.
+# The following script runs the test cases $4 with the environment variable $5 (NAME=VALUE), and prints one line with
+# the result.
 cat >"$work/one" <<'END'
 work=$1 program=$2 number=$3 cases=$4 variable=$5 name=$6
 begin=$(date +%s)
@@ -53,7 +54,7 @@ line=$(printf '%5d s  %s: %s' $(($(date +%s) - begin)) "$name${amount:+ ($amount
 printf '%s\n' "$line" | tee "$work/result.$number"
 END
 
-# run NAME CASES [VARIABLE=VALUE] adds a run of the test cases CASES to the list, with an environment variable.
+# run NAME CASES [VARIABLE=VALUE] adds a run of the test cases CASES to the list. VARIABLE is set for this run.
 number=0
 run() {
   number=$((number + 1))

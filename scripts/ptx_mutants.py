@@ -23,13 +23,14 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-FOLDERS = ("cuda", "runtime", "sim", "solvers")  # folders with source lines of kernels
+FOLDERS = ("cuda", "runtime", "sim", "solvers")  # folders with the source files of kernels
 LONGEST = 60  # seconds per run; without a barrier, a kernel may wait for ever
 CASES = ("[sanitize]pumpkin*", "[sanitize]synthetic nodes*", "*merged chains and dominance*", "[sanitize]key orders*",
          "*and draws its candidates*", "[sanitize]an op of every*")
 
-# Removals that change nothing. Each has a part of the kernel's name, a file, and the end of the text of four lines, of
-# which the last is the barrier or a call that leads to it.
+# Removals that are known to change nothing, with the reason. An entry has a part of the kernel's name, a file, and the
+# end of a text of four source lines; the last of these lines is the barrier, or a call of the function with the
+# barrier.
 KNOWN = (
     ("", "machine.cuh", "__syncthreads();  // all threads must have read the result before the storage is used again",
      "Whoever writes to this storage next comes to another barrier first, or alone reads what it overwrites."),
@@ -64,7 +65,8 @@ KNOWN = (
 
 
 def run(program, case, variables):
-    """Returns whether the case passes, and whether a thread reached the removed instruction."""
+    """Runs a test case with additional environment variables. Returns whether the case passes, and whether a thread
+    reached the removed instruction."""
     try:
         done = subprocess.run([program, case], capture_output=True, text=True, timeout=LONGEST,
                               env={**os.environ, "CAIRN_REQUIRE_DEVICE": "1", **variables})
@@ -74,7 +76,8 @@ def run(program, case, variables):
 
 
 def instructions_of_cases(program):
-    """Returns the cases that have each instruction. Exits if a case fails as it is, or has no instruction."""
+    """Returns {instruction: test cases} for all barriers and fences: the cases whose kernels contain the instruction.
+    Exits if a case fails without any removal, or has no such instruction."""
     cases = {}
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "waits"
@@ -91,7 +94,8 @@ def instructions_of_cases(program):
 
 
 def source_texts(instruction):
-    """Returns the file of each line that the instruction names, with the text of this line and the three before."""
+    """Returns (file, text) for each source line that the description of an instruction names. The text consists of this
+    line and the three lines before it."""
     texts = []
     for name, number in re.findall(r"(\S+):(\d+)", instruction.rpartition(" of ")[0]):
         for folder in FOLDERS:

@@ -15,7 +15,8 @@ import sys
 import tempfile
 import zlib
 
-# Switches off the cache, because schedules that an earlier run stored would help a later one.
+# Switches off the cache of `cairn`, because schedules that an earlier run has stored would change the results of a
+# later run.
 os.environ["CAIRN_CACHE"] = "/dev/null"
 
 try:
@@ -29,8 +30,8 @@ except ImportError:
 MODEL = ["resnet50", "--batch", "8", "--image", "64"]
 TALLEST = {1280: 2000, 400: 1600}  # largest height of a picture, by its width, in pixels; the rest of a page is cut off
 
-# Reduces a picture to its most frequent colours, at most 256. Returns these colours, and the index of the nearest one
-# for each pixel, both as base64.
+# JavaScript that reduces a picture to its most frequent colours, at most 256. Returns these colours, and for each pixel
+# the index of the nearest of them, both as base64.
 QUANTIZE = """
 const [source, done] = arguments;
 const image = new Image();
@@ -69,7 +70,8 @@ image.src = source;
 
 
 def write_reports(cairn, folder, images):
-    """Writes a report of every command, and the curve of cost over memory as a picture."""
+    """Runs every command of `cairn` that can write a report, and writes these reports. Also writes the curve of cost
+    over memory as a picture."""
     def run(name, *words):
         subprocess.run([cairn, *words, "--report", folder / f"{name}.html", "--quiet"], check=True)
 
@@ -94,7 +96,8 @@ def open_browser():
 
 
 def png(width, height, palette, indices):
-    """Returns a PNG file. Pixels index a palette of RGB bytes."""
+    """Returns the bytes of a PNG file. Each pixel is an index into `palette`, which has three bytes (RGB) per
+    colour."""
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
@@ -135,7 +138,7 @@ def main():
                 for width in TALLEST:
                     shoot(browser, folder / f"{name}.html", width, images / f"report_{name}_{width}.png")
             shoot(browser, folder / "run.html", 1280, images / "report.png", tallest=1150)
-            # Takes a picture in dark colours, with a recomputed tensor selected.
+            # Takes a picture of the page in dark colours, in which a recomputed tensor is selected.
             shoot(browser, folder / "run.html", 1280, images / "report_dark_1280.png", dark=True,
                   script="document.querySelector('#recomputed button').click();")
         finally:

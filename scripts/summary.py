@@ -13,8 +13,8 @@ MAX_LINES = 60  # printed lines of a failed test's output
 
 
 def outcome(case):
-    # ctest writes the status run, fail, disabled or notrun. Both skipped tests and tests whose program is missing have
-    # the status notrun.
+    # ctest writes the status run, fail, disabled or notrun. Not only skipped tests have the status notrun, but also
+    # tests whose program is missing, which count as failed. The message of a skipped test tells them apart.
     status = case.get("status")
     if status == "run":
         return "passed"

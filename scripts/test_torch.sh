@@ -77,8 +77,8 @@ if [ -n "$trainers" ] && ! "$python" -c 'import transformers, lightning, acceler
 fi
 [ -z "$install_only" ] || exit 0
 
-# Makes a package that consists of links: to the extension module of a build, if that fits this Python, and to the
-# Python modules of this tree. If there is no such build, builds a wheel.
+# Makes a package that consists of links: to the extension module of a build that fits this Python, and to the Python
+# modules of this tree. If no build fits, builds a wheel.
 found=
 suffix=$("$python" -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))')
 for build in ${CAIRN_BUILD:-} build/default build/cpu; do

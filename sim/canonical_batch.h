@@ -8,8 +8,9 @@
 
 namespace cairn::sim {
 
-/// Canonical profiles (core/dominance.h) of many candidates, which are schedules of one graph. The batch consists of
-/// three arrays: the start of each profile in bytes, the index of each profile's first segment, and all segments.
+/// Canonical memory profiles (core/dominance.h) of many candidates, which are schedules of one graph. The batch
+/// consists of three arrays: the start of each profile in bytes, the index of each profile's first segment, and all
+/// segments.
 class CanonicalBatch {
  public:
   CanonicalBatch() = default;
@@ -26,7 +27,7 @@ class CanonicalBatch {
     return {starts_[i], std::span(segments_).subspan(begin, end - begin)};
   }
   core::CanonicalProfile profile(std::int64_t i) const;
-  /// Appends a profile, which must not be a view into this batch. Amortised O(segments).
+  /// Appends a profile, which must not be a view into this batch. Takes amortised O(segments of the profile) time.
   void add(const core::CanonicalView& profile);
 
   std::span<const std::int64_t> starts() const { return starts_; }  ///< first values of the profiles
@@ -51,10 +52,11 @@ CanonicalBatch canonical_batch(std::span<const std::int64_t> values, std::span<c
 
 /// Runs core::merge_segments on many sets of chains. A chain is a sequence of nodes, given by the canonical profile of
 /// its memory; the chains of a set run in parallel. Set i consists of the chains [sets[i], sets[i + 1]). Profile i of
-/// the result is the memory of set i if the segments of its chains run in the order of core::sorts_before. This profile
-/// dominates that of every other order (Theorem 6.8). Its start is the sum of the chains' starts. Takes O(s log k) time
-/// for s segments in sets of at most k chains, divided among `threads` threads (0: core::thread_count()). Throws
-/// InputError if `sets` descends anywhere, if it does not begin with 0, or if it does not end with chains.size().
+/// the result is the profile of set i if the segments of the set's chains run in the order of core::sorts_before. This
+/// profile dominates the profile of every other order of these segments (Jin et al., Theorem 6.8). It starts at the sum
+/// of the chains' starts. Takes O(s log k) time for s segments in sets of at most k chains, divided among `threads`
+/// threads (0: core::thread_count()). `sets` must ascend, begin with 0, and end with chains.size(); otherwise throws
+/// InputError.
 CanonicalBatch merge_segments(const CanonicalBatch& chains, std::span<const std::int64_t> sets, int threads = 0);
 
 }  // namespace cairn::sim

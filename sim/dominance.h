@@ -9,8 +9,8 @@
 #include "cairn/core/dominance.h"
 #include "cairn/sim/canonical_batch.h"
 
-/// Dominance among many memory profiles at once. core/dominance.h defines dominance; cuda/support/dominance.h declares
-/// the same functions for a GPU.
+/// These classes compare many memory profiles at once by dominance, which core/dominance.h defines.
+/// cuda/support/dominance.h declares the same functions for a GPU.
 namespace cairn::sim {
 
 /// Successive rows of a bit matrix. The bit in row i and column j says whether profile i of a DominanceSet dominates
@@ -28,12 +28,12 @@ struct DominanceBand {
   }
 };
 
-/// A set of canonical profiles, prepared for comparisons. Takes about 16 bytes per segment and 72 bytes per profile,
-/// and twice as much while it is built. All answers are exact and do not depend on the number of threads. Only one
-/// thread may use the set at a time. Its functions use several threads themselves.
+/// A set of canonical profiles, prepared for comparisons. The set takes about 16 bytes per segment and 72 bytes per
+/// profile, and twice as much while it is built. All answers are exact and do not depend on the number of threads. The
+/// functions use several threads themselves, but only one thread may call them at a time.
 ///
-/// If a schedule begins and ends with nothing in memory, its profile has a single segment. Dominance among such
-/// schedules is a comparison of their peaks. Several segments occur in profiles of parts of a graph
+/// If a schedule begins and ends with nothing in memory, its canonical profile has a single segment, so dominance among
+/// such schedules only compares their peaks. Several segments occur in profiles of parts of a graph
 /// (core::internal_profile), in profiles of node sums (core/node_sum.h), and in profiles of graphs that keep many
 /// outputs.
 class DominanceSet {
@@ -49,17 +49,17 @@ class DominanceSet {
   virtual std::vector<std::uint8_t> dominators_of(const core::CanonicalView& one) const = 0;
 
   /// Compares all pairs of profiles. Calls visit(band) for successive bands of rows of the bit matrix (DominanceBand).
-  /// A band has as many rows as fit into `most_bytes`, and is valid until visit() returns. Takes memory for two bands.
-  /// With a GPU, one of the two bands is in the GPU's memory. Makes size()^2 comparisons, which are as fast as those of
+  /// A band has as many rows as fit into `most_bytes`, and is valid until visit() returns. Takes memory for two bands;
+  /// with a GPU, one of these bands is in the GPU's memory. Makes size()^2 comparisons, each as fast as one in
   /// dominated_by(). Throws InputError if `most_bytes` is less than a single row, which takes size() / 8 bytes.
   virtual void for_each_band(std::int64_t most_bytes, const std::function<void(const DominanceBand&)>& visit) const = 0;
 
-  /// Returns the ascending indices of the profiles that are not dominated by any other profile. If several profiles
-  /// dominate each other, only the first of them is returned. Sorts in O(n log n) time for n profiles. For r results,
-  /// makes at most O(n * (r + block)) comparisons, which are as fast as those of dominated_by(). `block` is 4096
-  /// profiles on the host. On a GPU, it is twice the number of warps that run at once. If a few
-  /// profiles dominate most others, far fewer comparisons are made. If no profile dominates another, n^2 / 2 are made.
-  /// Takes about 130 bytes per profile in addition to the set.
+  /// Returns the ascending indices of the profiles that no other profile dominates. If several profiles dominate each
+  /// other, only the first of these is returned. Sorts in O(n log n) time for n profiles. For r results, makes at most
+  /// O(n * (r + block)) comparisons, each as fast as one in dominated_by(). Here, `block` is 4096 on the host, and on a
+  /// GPU twice the number of warps that run at once, but at least 4096. If a few profiles dominate most of the others,
+  /// far fewer comparisons are made. If no profile dominates another, n^2 / 2 are made. Takes about 130 bytes per
+  /// profile in addition to the set.
   virtual std::vector<std::int64_t> non_dominated() const = 0;
 };
 

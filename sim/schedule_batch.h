@@ -12,44 +12,47 @@
 
 namespace cairn::sim {
 
-/// A transfer of a candidate, as the simulator reads it. The copies of a candidate are sorted in the order in which
-/// links serve them (core/timeline.h). So a walk through the steps meets the starts of copies in the order of the
-/// array. The array also lists the copies in two other orders, in by_finish and by_made.
+/// A copy of a value between device and host (an evict or a fetch) in a candidate, as the simulator reads it. A
+/// candidate's copies form an array, sorted in the order in which the link starts them (core/timeline.h). So a walk
+/// through the steps meets the starts of copies in the order of the array. The fields by_finish and by_made store two
+/// more orders of the same copies.
 struct alignas(16) Copy {
-  static constexpr std::int32_t kFetch = 1;      ///< to the device; otherwise to the host
-  static constexpr std::int32_t kLastFetch = 2;  ///< the last fetch of its evict to finish, which ends the host's copy
+  static constexpr std::int32_t kFetch = 1;  ///< copy to the device; without this bit, copy to the host
+  static constexpr std::int32_t kLastFetch =
+      2;  ///< of all fetches of one evict, the last to finish; the host's copy is freed then
   static constexpr std::int32_t kUnfetched = 4;  ///< an evict without fetches
 
   core::ValueId value = core::kNoValue;  ///< kNoValue if the transfer cannot be valid
-  std::int32_t from = -1;                ///< evict: step that made the value; fetch: place of its evict in the array
-  std::int32_t start = 0, finish = 0;    ///< as in core::Evict and core::Fetch
-  std::int32_t index = 0;                ///< index in core::Transfers::evicts or core::Transfers::fetches
-  std::int32_t kind = 0;                 ///< sum of the constants above
-  /// The entries of place j say where the j-th copy by `finish` is in the array, evicts before fetches, and where the
-  /// j-th evict by the step that made its value is.
+  std::int32_t from = -1;              ///< evict: step that computed the value; fetch: index of its evict in this array
+  std::int32_t start = 0, finish = 0;  ///< as in core::Evict and core::Fetch
+  std::int32_t index = 0;              ///< index in core::Transfers::evicts or core::Transfers::fetches
+  std::int32_t kind = 0;               ///< sum of the constants above
+  /// Two permutations of the array, spread over its elements. In element j, by_finish is the index of the j-th copy in
+  /// the order by `finish` (evicts before fetches), and by_made is the index of the j-th evict in the order by the step
+  /// that computed the value.
   std::int32_t by_finish = 0, by_made = 0;
 
   bool operator==(const Copy&) const = default;
 };
 
 /// A batch as plain arrays. Candidate c runs the nodes steps[begin[c]] .. steps[begin[c] + length[c] - 1]. The entries
-/// from there to the next candidate's steps are padding. An entry that is not below the graph's node count is not a
-/// node, which makes the candidate invalid.
+/// between these and the next candidate's steps are padding. A step whose entry is not below the graph's node count is
+/// not a node, and makes the candidate invalid.
 template <class Id>
 struct BatchView {
   const Id* steps = nullptr;
   const std::int64_t* begin = nullptr;
   const std::int32_t* length = nullptr;
   std::int64_t count = 0;
-  /// Candidate c has the transfers copies[copies_begin[c]] .. copies[copies_begin[c] + copies_count[c] - 1]. These are
-  /// nullptr if no candidate has any.
+  /// Candidate c has the transfers copies[copies_begin[c]] .. copies[copies_begin[c] + copies_count[c] - 1]. These
+  /// three pointers are nullptr if no candidate has transfers.
   const Copy* copies = nullptr;
   const std::int64_t* copies_begin = nullptr;
   const std::int32_t* copies_count = nullptr;
 };
 
-/// Many schedules of one graph, called candidates, in one array. They need not be valid. Node numbers take 16 bits if
-/// the graph has less than 65,535 nodes, else 32.
+/// Many schedules of one graph, called candidates, in one array. A candidate need not be a valid schedule. Node numbers
+/// take 16 bits if the graph has less than 65,535 nodes, else 32.
 class ScheduleBatch {
  public:
   explicit ScheduleBatch(core::NodeId node_count);
@@ -68,8 +71,8 @@ class ScheduleBatch {
   bool has_transfers() const { return !copies_count_.empty(); }  ///< whether a candidate was added with transfers
   /// Returns the number of entries in the array of steps, padding included.
   std::int64_t total_steps() const;
-  /// Returns the candidate as it was added, except that a number that is not the number of a node becomes kNoNode, and
-  /// except for transfers that cannot be valid.
+  /// Returns the candidate as it was added, with two exceptions: a number that is not the number of a node becomes
+  /// kNoNode, and transfers that cannot be valid may have changed.
   core::Schedule schedule(std::int64_t candidate) const;
   std::int64_t bytes() const;
 
@@ -104,7 +107,7 @@ class ScheduleBatch {
   std::vector<std::int64_t> begin_;
   std::vector<std::int32_t> length_;
   std::vector<Copy> copies_;
-  std::vector<std::int64_t> copies_begin_;  ///< empty if no candidate has transfers, as copies_count_ is
+  std::vector<std::int64_t> copies_begin_;  ///< empty if no candidate has transfers; so is copies_count_
   std::vector<std::int32_t> copies_count_;
 };
 
@@ -116,15 +119,15 @@ decltype(auto) visit_batch(const ScheduleBatch& batch, const Visit& visit) {
 }
 
 /// Results of the candidates of a batch, in the batch's order. An invalid candidate has peak 0, cost 0 and peak_step
-/// -1. core::evaluate returns its defect.
+/// -1; core::evaluate says what is wrong with it.
 struct Outcomes {
   std::vector<std::uint8_t> valid;
   std::vector<std::int64_t> peak;  ///< peak in bytes
-  /// Cost in the graph's unit; a cost above 2^63 - 1 is stored as 2^63 - 1. For transfers, it is the makespan, as in
-  /// core::Evaluation.
+  /// Cost in the graph's unit; a cost above 2^63 - 1 is stored as 2^63 - 1. With transfers, this is the makespan (the
+  /// end of the last step or copy), as in core::Evaluation.
   std::vector<std::int64_t> cost;
   std::vector<std::int32_t> peak_step;  ///< first step that reaches the peak
-  // These two are empty if no candidate can have transfers.
+  // The vectors below are empty if no candidate can have transfers.
   std::vector<std::int64_t> host_peak;     ///< largest number of bytes that copies hold on the host
   std::vector<core::Defect::Kind> defect;  ///< kind of the first defect, as core::evaluate finds it
 

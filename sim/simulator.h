@@ -14,17 +14,17 @@
 namespace cairn::sim {
 
 /// Memory profiles of many candidates in one array. The profile of candidate c is value[begin[c]] .. value[begin[c + 1]
-/// - 1]. It is empty if the candidate is invalid.
+/// - 1]. The profile of an invalid candidate is empty.
 struct Profiles {
   std::vector<std::int64_t> begin{0};
-  /// Bytes. For a candidate of T steps, these are 0, during(1), after(1), ..., during(T), after(T), as in
-  /// core::Evaluator::profile.
+  /// Memory in bytes. For a candidate of T steps, the values are 0, during(1), after(1), ..., during(T), after(T), as
+  /// in core::Evaluator::profile.
   std::vector<std::int64_t> value;
 };
 
 /// Evaluates many schedules of one graph at once. Every backend gives exactly the same results. A batch that exceeds
-/// the backend's memory is split. Throws InputError for a batch of a graph with another number of nodes, and for a
-/// generator whose moves or transfers are below 0. Only one thread may use a Simulator at a time.
+/// the backend's memory is split. The functions throw InputError for a batch that was made for another number of nodes,
+/// and for a generator whose moves or transfers are below 0. Only one thread may use a Simulator at a time.
 class Simulator {
  public:
   virtual ~Simulator() = default;
@@ -34,7 +34,7 @@ class Simulator {
 
   virtual void evaluate(const ScheduleBatch& batch, Outcomes& outcomes) = 0;
   virtual Profiles profiles(const ScheduleBatch& batch) = 0;
-  /// Returns the ascending indices of the profiles that are not dominated by any other (DominanceSet::non_dominated in
+  /// Returns the ascending indices of the profiles that no other profile dominates (DominanceSet::non_dominated in
   /// sim/dominance.h).
   virtual std::vector<std::int64_t> non_dominated(const CanonicalBatch& profiles);
 
@@ -48,8 +48,8 @@ class Simulator {
 
 /// Throws InputError if the batch was made for another number of nodes. For implementations of Simulator.
 void require_same_graph(const ScheduleBatch& batch, core::NodeId node_count);
-/// Evaluates the batch to find the valid candidates, and returns Profiles that have room for them. All values are 0.
-/// For implementations of Simulator.
+/// Evaluates the batch to find the valid candidates, and returns Profiles with room for the profiles of these, filled
+/// with zeros. For implementations of Simulator.
 Profiles room_for_profiles(Simulator& simulator, const ScheduleBatch& batch);
 
 /// Returns a simulator that uses `threads` threads of the CPU (0: core::thread_count()). The simulator holds a copy of

@@ -36,7 +36,7 @@ std::string link_text(const core::Graph& graph) {
   return graph.host_memory() ? core::to_string(graph.host_memory()->link) : "none";
 }
 
-constexpr std::int64_t kVersion = 4;  // in versions 1 to 3, a candidate's number stood for another schedule
+constexpr std::int64_t kVersion = 4;  // in versions 1 to 3, the same number of a candidate stood for another schedule
 constexpr std::string_view kChecksum = ",\"checksum\":";
 
 std::string checksum_of(std::string_view text) {
@@ -79,7 +79,8 @@ class Conductor {
     return {sweep_.done, std::min(size_, left), due, false};
   }
   void finished(const Round& round) {
-    // Limit on the growth from round to round, because the first rounds are too short to measure the speed well.
+    // Limits the growth of a round's size from round to round, because the first rounds are too short to measure the
+    // speed well.
     constexpr double kMostGrowth = 8;
     const double wanted = std::min(options_.round_seconds, std::max(0.0, options_.seconds - seconds()));
     const double growth = wanted / std::max(seconds_since(round_start_), 1e-9);
@@ -95,7 +96,7 @@ class Conductor {
   Clock::time_point start_ = Clock::now(), checkpoint_ = start_, round_start_ = start_;
 };
 
-/// Returns, on rank 0, the best entry of all ranks. Returns none on the other ranks.
+/// Returns, on rank 0, the best entry of all ranks. Returns none on all other ranks.
 std::optional<Entry> best_of(const Tally& tally, Ranks& ranks) {
   const bool any = !tally.top().empty();
   const Entry best = any ? tally.top().front() : Entry{};

@@ -17,8 +17,9 @@ namespace {
 constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
 constexpr std::int32_t kMostBins = 65'536;
 
-/// A table that approximates a Pareto front. It divides the range of peaks into cells of equal width, and bounds the
-/// cost in each. With one comparison, it rules out most candidates that the front dominates.
+/// A table that approximates the Pareto front of peak and cost. It divides the range of peaks into cells of equal
+/// width, and stores for each cell the highest cost with which a candidate may still be on the front. With one
+/// comparison, it rules out most candidates that some entry of the front dominates.
 class FrontGuard {
  public:
   explicit FrontGuard(const std::vector<Entry>& front) {
@@ -50,20 +51,23 @@ class FrontGuard {
   static constexpr std::uint64_t kCells = std::uint64_t{1} << kLog2Cells;
   std::int64_t from_ = kMost;
   int shift_ = 0;  ///< a cell is 2^shift_ bytes wide; the whole front is in the first half of the cells
-  /// For each cell, one less than the least cost among the entries with a peak below the cell; kMost if there are none.
+  /// For each cell, one less than the least cost among the entries of the front whose peak lies below the cell; kMost
+  /// if no entry's peak does.
   std::array<std::int64_t, kCells> bound_;
 };
 
 double divided(WideSum sum, std::int64_t count) {
   if (count == 0) return 0;
-  // The whole part is exact, so the quotient is exact to the last bit or two, even for large sums.
+  // The integer part is computed exactly in integers, so the quotient is exact to the last bit or two, even for large
+  // sums.
   const auto whole = static_cast<std::uint64_t>(sum / static_cast<std::uint64_t>(count));
   const auto rest = static_cast<std::uint64_t>(sum % static_cast<std::uint64_t>(count));
   return static_cast<double>(whole) + static_cast<double>(rest) / static_cast<double>(count);
 }
 
-/// Returns the bin that holds the number at a percentile: the rank-th lowest, where rank = ceil(count * percent / 100),
-/// computed without overflow. `percent` is in 1 .. 99, and the bins hold `count` > 0 numbers.
+/// Returns the bin that holds the number at a percentile. This is the rank-th lowest number, where rank = ceil(count *
+/// percent / 100), computed without overflow. `percent` must be in 1 .. 99. bins[b] says how many numbers are in bin b,
+/// and `count` > 0 is the total.
 std::int32_t percentile_bin(const std::vector<std::int64_t>& bins, std::int64_t count, std::int32_t percent) {
   const std::int64_t rank = count / 100 * percent + (count % 100 * percent + 99) / 100;
   std::int64_t seen = 0;
@@ -103,7 +107,7 @@ OrderedJson to_json(const std::vector<Entry>& entries) {
   return list;
 }
 
-/// Reads a list of lists of `width` integers. Returns all integers in order.
+/// Reads a list of rows of `width` integers each from object[key]. Returns all integers, row after row.
 std::vector<std::int64_t> to_rows(const Json& object, const char* key, const Place& place, std::size_t width) {
   std::vector<std::int64_t> values;
   for (const Json& row : core::formats::require_array(object, key, place)) {
@@ -197,15 +201,16 @@ std::int32_t Tally::bin(std::int64_t peak) const {
 
 template <class IndexOf>
 void Tally::add_all(const Outcomes& outcomes, const IndexOf& index_of) {
-  // Candidates per FrontGuard. Building one takes as long as adding a few hundred candidates.
+  // Number of candidates for which one FrontGuard is built. Building a FrontGuard takes as long as adding a few hundred
+  // candidates.
   constexpr std::int64_t kPiece = 8'192;
   const std::int64_t count = outcomes.count();
   const bool transfers = !outcomes.host_peak.empty();
   for (std::int64_t begin = 0; begin < count; begin += kPiece) {
     const std::int64_t end = std::min(count, begin + kPiece);
-    // The guard and `worst` are computed once for kPiece candidates, so they can be outdated. This does no harm. It
-    // only becomes harder to get into the front and the list of best candidates, so they can rule out too few
-    // candidates, never too many.
+    // The guard and `worst` are computed once for kPiece candidates, so they can be outdated. This does no harm: while
+    // candidates are added, the conditions for the front and for the list of best candidates only become stricter. So
+    // an outdated guard can rule out too few candidates, never too many.
     const FrontGuard guard(front_);
     const std::int64_t worst = worst_top().peak;
     TallyCounts sum;
@@ -286,8 +291,8 @@ void Tally::add_top(const Entry& entry) {
 }
 
 void Tally::add_front(const Entry& entry) {
-  // Finds the first entry with a higher peak. Among the entries whose peak is not higher, the one directly before it
-  // has the least cost.
+  // Finds the first entry of the front whose peak is higher than the new entry's. Costs descend along the front, so
+  // among the entries before it, the last one has the least cost.
   auto next = std::upper_bound(front_.begin(), front_.end(), entry.peak,
                                [](std::int64_t peak, const Entry& other) { return peak < other.peak; });
   if (next != front_.begin()) {
@@ -303,7 +308,8 @@ void Tally::add_front(const Entry& entry) {
   front_.insert(front_.erase(next, last), entry);
 }
 
-// A number below 2^11 has a bin of its own. Above that, each power of two is divided into 2^10 bins.
+// The bins of a Spread: each number below 2^11 has a bin of its own, and above that, each range [2^k, 2^(k + 1)) is
+// divided into 2^10 bins.
 namespace {
 
 constexpr int kLog2Bins = 10;

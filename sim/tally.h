@@ -20,7 +20,7 @@ struct Entry {
   auto operator<=>(const Entry&) const = default;
 };
 
-/// An integer wide enough for the sum of 2^64 values of type int64.
+/// An integer type that can hold the sum of 2^64 values of type int64.
 __extension__ using WideSum = unsigned __int128;
 
 struct TallyOptions {
@@ -33,7 +33,8 @@ struct TallyOptions {
   std::int32_t bins = 1;   ///< >= 1; all bins end below 2^63
   /// Limit on the peak in bytes. Candidates whose peak is not above it are counted in TallyCounts::within.
   std::int64_t budget = std::numeric_limits<std::int64_t>::max();
-  /// Limit on the bytes on the host (Outcomes::host_peak), for TallyCounts::within, too.
+  /// Limit on the bytes on the host (Outcomes::host_peak). Candidates above this limit are not counted in
+  /// TallyCounts::within.
   std::int64_t host_budget = std::numeric_limits<std::int64_t>::max();
 
   std::int64_t width() const { return std::int64_t{1} << shift; }
@@ -44,7 +45,8 @@ struct TallyOptions {
 /// largest scratch. No schedule of the graph has a peak outside this range. O(nodes + edges).
 TallyOptions tally_options(const core::Graph& graph);
 
-/// The distribution of numbers >= 0. Counts them in bins, each of which is at most a 1024th of its numbers wide.
+/// Collects the distribution of many numbers >= 0. Counts the numbers in bins. A bin that begins at x is at most x /
+/// 1024 wide (but at least 1).
 class Spread {
  public:
   void add(std::int64_t value);
@@ -54,7 +56,8 @@ class Spread {
   std::int64_t least() const { return count_ > 0 ? least_ : 0; }
   std::int64_t most() const { return most_; }
   double mean() const;  ///< 0 if there are no numbers
-  /// Returns a lower bound on a percentile, which is less than a 1024th above it. As Tally::quantile().
+  /// Returns a lower bound on a percentile of the numbers, as Tally::quantile() does for peaks. The percentile exceeds
+  /// the result by less than a 1024th.
   std::int64_t quantile(std::int32_t percent) const;
 
   bool operator==(const Spread&) const = default;
@@ -64,14 +67,14 @@ class Spread {
 
   std::int64_t count_ = 0, least_ = std::numeric_limits<std::int64_t>::max(), most_ = 0;
   WideSum sum_ = 0;
-  std::vector<std::int64_t> bins_;  ///< up to the last one that is not empty
+  std::vector<std::int64_t> bins_;  ///< counts of the bins, up to the last bin that is not empty
 };
 
 /// Exact counts of a tally, without the histogram. The fields least_* and most_* have a meaning only if valid > 0.
 struct TallyCounts {
   std::int64_t valid = 0, invalid = 0;
   std::int64_t within = 0;   ///< number of valid candidates within the budgets
-  std::int64_t outside = 0;  ///< number of valid candidates with a peak below or above all bins
+  std::int64_t outside = 0;  ///< number of valid candidates whose peak lies below the first bin or above the last
   std::int64_t least_peak = std::numeric_limits<std::int64_t>::max(), most_peak = 0;
   std::int64_t least_cost = std::numeric_limits<std::int64_t>::max(), most_cost = 0;
   WideSum peak_sum = 0, cost_sum = 0;
@@ -96,10 +99,10 @@ class Tally {
   /// Adds the results of another tally. Throws InputError if the options differ.
   void merge(const Tally& other);
 
-  /// Adds the counts of some candidates. add_counts(), add_histogram(), add_entry() and add_invalid() are the parts of
-  /// add(), for a backend that counts on its device. They can be called in any order and for any groups of candidates.
-  /// Each valid candidate must be in the counts and in the histogram exactly once. Its entry may be left out if both of
-  /// the following are true:
+  /// Adds the counts of some candidates. A backend that counts on a GPU calls add_counts(), add_histogram(),
+  /// add_entry() and add_invalid() instead of add(). They can be called in any order and for any groups of candidates.
+  /// Each valid candidate must be in the counts and in the histogram exactly once. The call of add_entry() for a
+  /// candidate may be left out if both of the following are true:
   /// - The entry is not below worst_top().
   /// - Another added candidate is at least as good in both peak and cost. If that candidate is equal in both, it must
   ///   have a lower index.
@@ -117,9 +120,9 @@ class Tally {
   std::int64_t candidates() const { return counts_.valid + counts_.invalid; }
   /// Returns the best candidates, ascending.
   const std::vector<Entry>& top() const { return top_; }
-  /// Returns the Pareto front of peak and cost, by ascending peak and descending cost. An entry of the front is better
-  /// than any other valid candidate in peak or in cost, or is equal to it in both. Among candidates that are equal in
-  /// both, the one with the least index is in the front.
+  /// Returns the Pareto front of peak and cost, by ascending peak and descending cost. Each entry of the front,
+  /// compared with any other valid candidate, has a lower peak or a lower cost, or is equal in both. Among candidates
+  /// that are equal in both, the one with the least index is in the front.
   const std::vector<Entry>& front() const { return front_; }
   /// Returns the indices of the first TallyOptions::invalid invalid candidates, ascending.
   const std::vector<std::int64_t>& invalid() const { return invalid_; }
@@ -131,8 +134,8 @@ class Tally {
   double mean_peak() const;  ///< mean of the peaks; 0 if nothing is valid
   double mean_cost() const;
   /// Returns a lower bound on a percentile of the peaks. The percentile is the least peak, in bytes, that at least
-  /// `percent` of the valid candidates do not exceed. The percentile is less than options().width() above the result.
-  /// For 0 and 100 percent, both are equal. Returns 0 if no candidate is valid.
+  /// `percent` of the valid candidates do not exceed. The percentile exceeds the result by less than options().width().
+  /// For 0 and 100 percent, the result is the percentile itself. Returns 0 if no candidate is valid.
   std::int64_t quantile(std::int32_t percent) const;
 
   bool operator==(const Tally&) const = default;
@@ -145,7 +148,7 @@ class Tally {
  private:
   template <class IndexOf>
   void add_all(const Outcomes& outcomes, const IndexOf& index_of);
-  bool is_consistent() const;  ///< returns whether the entries agree with the counts
+  bool is_consistent() const;  ///< returns whether the entries of top() and front() agree with the counts
   std::int32_t bin(std::int64_t peak) const;
   void add_top(const Entry& entry);
   void add_front(const Entry& entry);

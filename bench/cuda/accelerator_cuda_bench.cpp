@@ -1,5 +1,6 @@
 // Measures two searches that solvers can run on a GPU: the dynamic program for parallel chains (here of 16 nodes each),
-// and the search of key orders. bench/pumpkin_bench.cpp and bench/key_orders_bench.cpp measure them on the host.
+// and the search of key orders (docs/order.md). bench/pumpkin_bench.cpp and bench/key_orders_bench.cpp measure the same
+// searches on the host.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>

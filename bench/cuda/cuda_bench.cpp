@@ -1,10 +1,10 @@
-// Measures Cairn's kernels on a GPU: their bytes per second compared with those of a copy on the device, the speed of
-// matrix products, and the cost of a launch.
+// Measures Cairn's kernels on a GPU: the bytes per second that they move, compared with a copy on the device; the speed
+// of matrix products; and the time of a launch.
 //   cairn_cuda_bench [--benchmark_filter=REGEX] [--benchmark_format=json]
-//   cairn_cuda_bench --counted     prints what kernels do and the least time that this takes; needs no device
-// Every op runs alone. It is replayed from a CUDA graph, on memory of more than twice the size of the L2 cache. The
-// counter `bytes_per_second` counts each input and each output once. `of_copy` is this rate divided by the rate that
-// cudaMemcpy reaches in the same run. All figures are medians.
+//   cairn_cuda_bench --counted prints how much work kernels do and the least time that this work takes; needs no device
+// Every op runs alone. It is replayed from a CUDA graph, on tensors that together are more than twice as large as the
+// L2 cache. The counter `bytes_per_second` counts each input and each output once. `of_copy` is this rate divided by
+// the rate that cudaMemcpy reaches in the same run. All figures are medians.
 #include <benchmark/benchmark.h>
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
@@ -77,8 +77,8 @@ class Bench {
  private:
   static constexpr std::size_t kCopyBytes = std::size_t{2} << 30;
 
-  /// Returns the bytes per second, read plus written, of a copy of 2 GiB within the device. Takes the median of ten
-  /// copies.
+  /// Returns the bytes per second, read plus written, of a copy of 2 GiB within the device's memory, as the median of
+  /// ten copies.
   static double measure_copy() {
     const auto bytes = static_cast<std::int64_t>(kCopyBytes);
     const cuda::DeviceMemory from = cuda::device_memory(bytes), to = cuda::device_memory(bytes);
@@ -155,7 +155,7 @@ class Bench {
 }  // namespace cairn
 
 int main(int argc, char** argv) {
-#ifdef CAIRN_COUNTED  // compiled for the interpreter of PTX in tests/ptx/, which counts
+#ifdef CAIRN_COUNTED  // set if the build has the interpreter of PTX (tests/ptx/), which counts the work
   if (argc == 2 && std::string_view(argv[1]) == "--counted") {
     execl(CAIRN_COUNTED, CAIRN_COUNTED, "[.counted]", static_cast<char*>(nullptr));
     std::perror("cairn_cuda_bench: " CAIRN_COUNTED);

@@ -1,6 +1,6 @@
 // Measures how fast a GPU finds which of many memory profiles dominate others (docs/order.md).
-// bench/dominance_bench.cpp measures the same on the host. Times include launches, the copy of results to the host and,
-// for `prepare`, the upload of the profiles.
+// bench/dominance_bench.cpp measures the same operations on the host. Times include launches and the copy of results to
+// the host; the time of `prepare` also includes the upload of the profiles.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>

@@ -9,10 +9,10 @@
 #include "cairn/core/op.h"
 #include "cairn/tests/support/op_case.h"
 
-/// The ops that the benchmarks measure: those of ResNet-50 and of GPT-2 small.
+/// This file lists the ops that the benchmarks measure: ops of ResNet-50 and of GPT-2 small.
 namespace cairn::bench {
 
-/// An op to measure, and its name. Ids and labels among its arguments are random numbers below `op.limit`.
+/// An op to measure, with a name. If arguments of the op are ids or labels, they are random numbers below `op.limit`.
 struct NamedCase {
   std::string name;
   tests::OpCase op;
@@ -27,8 +27,8 @@ inline NamedCase op_case(std::string name, core::OpKind kind, core::Shape out, s
   return result;
 }
 
-/// Sizes of the ops. The defaults are those of ResNet-50 with 128 images, and of GPT-2 small with 16 sequences of 1024
-/// tokens. Other dimensions are fixed.
+/// Sizes of the ops. The defaults are the sizes of ResNet-50 with 128 images, and of GPT-2 small with 16 sequences of
+/// 1024 tokens. All dimensions that are not listed here are fixed.
 struct OpSizes {
   std::int64_t images = 128, batch = 16, seq = 1024, heads = 16 * 12;
   std::int64_t labels = 4096, vocabulary = 50257;
@@ -51,7 +51,7 @@ inline std::vector<NamedCase> elementwise_cases(const OpSizes& sizes) {
           op_case("sum_of_squares", OpKind::sum_of_squares, {1}, {image})};
 }
 
-/// Returns updates of the table of embeddings, with clipped gradients.
+/// Returns the ops that update the weights of the embedding table, with clipped gradients.
 inline std::vector<NamedCase> update_cases(const OpSizes& sizes) {
   const core::Shape table{sizes.vocabulary, 768}, one{1};
   return {op_case("sgd", core::OpKind::sgd, table, {table, table, table, one, one}),
@@ -91,7 +91,7 @@ inline std::vector<NamedCase> resampling_cases(const OpSizes& sizes) {
           op_case("concat", OpKind::concat, {batch, 128, 128, 256}, {{batch, 128, 128, 128}, {batch, 128, 128, 128}})};
 }
 
-/// Returns the ops on sequences of tokens, and those that compute the loss of a language model.
+/// Returns the ops on sequences of tokens, and the ops that compute the loss of a language model.
 inline std::vector<NamedCase> sequence_cases(const OpSizes& sizes) {
   using core::OpKind;
   using core::Shape;
@@ -134,8 +134,9 @@ inline std::vector<NamedCase> compute_bound_cases() {
                   {{128, 56, 56, 64}, {128, 56, 56, 64}}, {.stride = 1, .pad = 1})};
 }
 
-/// Returns the bytes that the op in a graph's first node reads and writes: those of all inputs and of the output, and
-/// those of the inputs that an update overwrites. Of an embedding's table, only the rows that are read count.
+/// Returns the bytes that the op of a graph's first node must read and write: the bytes of all inputs and of the
+/// output, and once more the bytes of inputs that an update overwrites. Of an embedding's table, only the rows that are
+/// read count.
 inline std::int64_t moved_bytes(const core::Graph& graph) {
   const core::Op& op = *graph.op(0);
   const std::int64_t out = graph.size(0);

@@ -1,10 +1,10 @@
-// Measures the simulator on a GPU, in candidates (random schedules, see sim::Generator) per second. The batches of
-// candidates are in device memory from the beginning, are generated there, or are copied there from the host. The
-// graphs have 250 to 10,000 nodes. The arguments of every benchmark are the number of nodes and sim::Generator::moves,
-// the largest number of recomputations of a candidate. Counters:
-// - bytes/s: bytes per second that the benchmark must at least read, write or transfer.
+// Measures the simulator on a GPU, in candidates (random schedules, see sim::Generator) per second. Depending on the
+// benchmark, the candidates are in device memory from the beginning, are generated there, or are copied there from the
+// host. The graphs have 250 to 10,000 nodes. The arguments of every benchmark are the number of nodes and
+// sim::Generator::moves, the largest number of recomputations of a candidate. Counters:
+// - bytes/s: the bytes that the benchmark must at least read, write or transfer, per second.
 // - of_copy: bytes/s divided by the rate at which the device copies memory.
-// - x_core: candidates per second divided by those of one host core.
+// - x_core: candidates per second, divided by the candidates per second of one host core.
 //   cairn_cuda_bench --benchmark_filter=device
 #include <benchmark/benchmark.h>
 
@@ -40,7 +40,7 @@ class Resident final : public sim::device::MachineSimulator<cuda::Machine, std::
   using Base::piece_of;
 };
 
-/// Returns the seconds that the work which `body` enqueues takes on the machine's stream.
+/// Calls body(), which must enqueue work on the machine's stream, and returns the seconds that this work takes there.
 template <class Body>
 double seconds_of(const cuda::Machine& machine, const Body& body) {
   const cuda::Event start = cuda::make_event(cudaEventDefault), end = cuda::make_event(cudaEventDefault);
@@ -101,8 +101,8 @@ void report(benchmark::State& state, const Setting& setting, double bytes_of_can
   state.counters["of_copy"] = rate(candidates * bytes_of_candidate / device_copy_bandwidth());
 }
 
-/// Evaluates a batch in device memory. The counter bytes/s counts, for each candidate, 2 bytes for each node and 21
-/// bytes for the outcome, as if the evaluation read every step of the batch only once.
+/// Measures the evaluation of a batch in device memory. The counter bytes/s counts, for each candidate, 2 bytes for
+/// each step and 21 bytes for the outcome, as if the evaluation read every step of the batch only once.
 void device_evaluate(benchmark::State& state) {
   Setting setting(state);
   const auto batch = setting.simulator.draw(setting.generator, 0, setting.count);
@@ -126,7 +126,7 @@ void device_draw(benchmark::State& state) {
   report(state, setting, 2.0 * static_cast<double>(state.range(0) + state.range(1)));
 }
 
-/// Runs a whole sweep: draws and evaluates candidates, selects results on the device, and copies to the host what
+/// Measures a whole sweep: draws and evaluates candidates, selects results on the device, and copies to the host what
 /// sim::Tally needs for its statistics.
 void device_sweep(benchmark::State& state) {
   Setting setting(state);
@@ -140,7 +140,8 @@ void device_sweep(benchmark::State& state) {
   report(state, setting, 4.0 * static_cast<double>(state.range(0) + state.range(1)) + 42);
 }
 
-/// Sends a batch of schedules from the host to the device, evaluates it, and sends the outcomes back.
+/// Measures the evaluation of a batch in host memory: copies the batch to the device, evaluates it, and copies the
+/// outcomes back.
 void device_evaluate_from_host(benchmark::State& state) {
   Setting setting(state);
   const sim::ScheduleBatch batch = sim::host_simulator(setting.graph)->generate(setting.generator, 0, setting.count);

@@ -28,11 +28,12 @@ import models
 import rows
 import table
 
-STEPS = 3  # before the counted one
+STEPS = 3  # number of steps before the counted step
 
 
 def counter():
-    """Returns a TorchDispatchMode with the method peak(without): the most bytes alive at once in the ``with`` block."""
+    """Returns a class of TorchDispatchModes. After a ``with`` block in such a mode, its method peak(without) returns
+    the largest number of bytes that were alive at one time in the block."""
     import torch
     from torch.multiprocessing.reductions import StorageWeakRef
     from torch.utils._python_dispatch import TorchDispatchMode
@@ -42,7 +43,8 @@ def counter():
                 if isinstance(value, torch.Tensor) and value.layout is torch.strided]
 
     class Counter(TorchDispatchMode):
-        """Notes of each storage the operations after which it was first seen and after which it was gone."""
+        """Counts operations as time. Records for each storage that an operation makes the time at which it is made and
+        the time at which it is freed."""
 
         def __init__(self, given):
             super().__init__()
@@ -50,7 +52,7 @@ def counter():
             self.alive, self.time, self.lives = {}, 0, []  # lives: (begin, end, bytes, address)
 
         @classmethod
-        def ignore_compile_internals(cls):  # else torch.compile's functions run eagerly within the mode
+        def ignore_compile_internals(cls):  # otherwise torch.compile's functions would run eagerly in the mode
             return True
 
         def __torch_dispatch__(self, function, types, args=(), kwargs=None):
@@ -58,7 +60,7 @@ def counter():
             self.time += 1
             self.end_lives()
             for storage in storages_of((args, kwargs)):
-                if self.is_new(storage):  # there before the step, as constants of a graph are
+                if self.is_new(storage):  # it existed before the step, as constants of a graph do
                     self.known[storage._cdata] = StorageWeakRef(storage)
             for storage in storages_of(result):
                 if self.is_new(storage):
@@ -78,7 +80,8 @@ def counter():
                     del self.alive[key]
 
         def peak(self, without):
-            """``without``: addresses of storages that are alive now and do not count."""
+            """Returns the largest number of bytes that were alive at one time. ``without`` has the addresses of
+            storages that are alive now and must not count."""
             self.time += 1
             self.end_lives()
             changes = [0] * (self.time + 2)
@@ -109,7 +112,7 @@ class Step:
         import numpy
         import torch
         torch.manual_seed(7)
-        numpy.random.seed(7)  # transformers draws masks of wav2vec2 by numpy
+        numpy.random.seed(7)  # transformers draws the masks of wav2vec2 with numpy's random generator
         loss = self.call(*self.inputs)
         loss.backward()
         return loss.detach()
@@ -127,7 +130,8 @@ class Step:
 
 
 def measure(job):
-    """Measures one row. ``job`` has the model, the mode (aot or a budget), and the file with the results of mode aot."""
+    """Measures one row of the table. ``job`` has the model, the mode ("aot", which is without Cairn, or a budget), and
+    the file with the results of the mode aot."""
     import torch
     import cairn.torch
     case = models.build(job["model"], job["device"])
@@ -181,7 +185,7 @@ def cell(row):
 
 
 def markdown(data):
-    """Returns a table with one line for each model."""
+    """Returns a Markdown table with one line for each model and one column for each budget."""
     budgets = list(dict.fromkeys(mode for found in data["models"].values() for mode in found if mode != "aot"))
     lines = [f"| | graphs | {' | '.join(budgets)} |", f"| --- | ---: | {' | '.join('---:' for _ in budgets)} |"]
     for model, found in data["models"].items():

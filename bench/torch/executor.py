@@ -29,7 +29,7 @@ MODELS = {
     "mlp-mixer": {"batch": 8, "image": 64, "patch": 8, "layers": 4, "width": 256, "token-mlp": 128,
                   "channel-mlp": 1024, "classes": 1000},
 }
-STEPS = 3  # of a round, after one that is not timed
+STEPS = 3  # number of timed steps in a round; one more step, before them, is not timed
 
 
 def kind(model):
@@ -65,7 +65,8 @@ def cairn_steps(model, given):
 
 
 def worker(steps, model, given, pipe):
-    """Runs the steps that it is told to, and answers with their seconds."""
+    """Runs in a process of its own. Receives names of steps through `pipe`, runs each named step a few times, and sends
+    the seconds of these runs back."""
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:given.threads])  # also limits Cairn's threads
     known = steps(model, given)
     pipe.send(list(known))

@@ -31,7 +31,8 @@ AS_GRAPH, CACHED = "aot_eager", "cairn"
 
 
 def start(model, backend, budget, time_limit, threads, answer):
-    """Measures one start: the time from torch.compile to the end of the first step. Runs in a process of its own."""
+    """Measures one start, i.e. the time from torch.compile to the end of the first step, and writes the result to the
+    file `answer`. Must run in a process of its own."""
     torch = table.set_up(threads)
     if backend == CACHED:
         import cairn.torch
@@ -46,7 +47,7 @@ def start(model, backend, budget, time_limit, threads, answer):
     if backend == CACHED:
         result["cairn"] = table.described(cairn.torch.last_report())
         wall = time.perf_counter()
-        # The profiler records the first step. It also records this later step, so that the times of both are
+        # The profiler recorded the first step. It records this later step, too, so that the times of the two steps are
         # comparable.
         cairn.torch.measure_peak(lambda: compiled(*case.inputs).backward())
         result["recorded_step_s"] = time.perf_counter() - wall
@@ -89,8 +90,8 @@ def measure(given, tell):
 
 
 def ratio(data, what):
-    """Returns the median of a ratio over all pairs of starts: the figure `what` of the start with a cache, divided by
-    that of the aot_eager start that was measured next to it."""
+    """Returns the median of a ratio over all pairs of starts. The ratio is the figure `what` of a start with a cache,
+    divided by the same figure of the aot_eager start that was measured directly before or after it."""
     return statistics.median(c[what] / p[what] for c, p in zip(data["starts"][CACHED], data["starts"][AS_GRAPH]))
 
 

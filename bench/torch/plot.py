@@ -64,7 +64,7 @@ class Picture:
         draw(x, y, kind, title)
 
     def legend(self, x, y, names):
-        """Draws a legend that begins at x. ``names`` are pairs (kind of mark, name)."""
+        """Draws a legend, from position x to the right. ``names`` are pairs (kind of mark, name)."""
         for kind, name in names:
             self.mark(x, y, kind, name)
             self.text(x + 9, y + 4, name)
@@ -93,7 +93,8 @@ def working(rows):
 
 
 def peaks(model, rows, path):
-    """Draws the peaks of one model as bars, with marks for the peaks that Cairn promised."""
+    """Draws the measured peaks of one model as bars, with marks for the peaks that Cairn promised, and writes the
+    picture to `path`."""
     rows = working(rows)
     left, right, top, step = 190, 300, 46, 21
     width, height = 860, top + step * len(rows) + 12
@@ -125,7 +126,8 @@ def peaks(model, rows, path):
 
 
 def tradeoff(data, path):
-    """Draws time over peak in one panel per model. Peaks are relative to AOTAutograd's, times to an eager step's."""
+    """Draws step time over peak memory in one panel per model. Peaks are relative to the peak of AOTAutograd's graph,
+    times to the time of an eager step."""
     panels = {m: working(r) for m, r in data["models"].items() if "skipped" not in r}
     panels = {m: r for m, r in panels.items() if "aot" in r and any("step_over_eager" in row for row in r.values())}
     columns, wide, high, gap = 3, 270, 190, 22
@@ -170,7 +172,7 @@ def panel(picture, model, rows, x0, y0, wide, high):
 
 
 def large(data, path):
-    """Draws how much time each budget costs, and which budgets are proved to be impossible."""
+    """Draws by how much each budget prolongs a step of a large model, and which budgets are proved to be impossible."""
     points = [p for p in data["curve"]["points"] if p["known"]]
     width, height, left, top, bottom = 860, 330, 60, 44, 280
     model = data["model"]
@@ -210,7 +212,7 @@ def large(data, path):
 
 
 def compare(found, path):
-    """Draws a step's time over its memory on a GPU, one panel per model."""
+    """Draws the time of a training step over its memory on a GPU, in one panel per model."""
     wide, high, gap = 420, 250, 20
     picture = Picture(len(found) * (wide + gap) + gap, high + 62, "Step time over memory on a GPU")
     device = found[0]["device"]

@@ -1,10 +1,10 @@
-"""Functions that write measurements as Markdown tables. They do not need torch."""
+"""This module writes measurements as Markdown tables. It does not need torch."""
 
 import json
 import os
 import pathlib
 
-WRONG = 1e-3  # rounding does not cause a larger relative error
+WRONG = 1e-3  # a relative error above this cannot come from rounding
 AS_CHECKPOINT = "cairn-checkpoint"  # Cairn, with the measured peak of checkpointing by block as its budget
 FUSED = "inductor-cairn-100"  # Cairn's graph of fused kernels, without a budget
 REFERENCES = "eager", "aot", "inductor", FUSED  # rows to which other rows are compared
@@ -41,7 +41,8 @@ def is_wrong(found):
 
 
 def right(row, mode):
-    """Returns a text that says how loss, gradients and buffers of a row differ from those of its reference row."""
+    """Returns a text that says how much the loss, gradients and buffers of a row differ from those of the row's
+    reference (reference_of())."""
     found = row.get(f"against_{reference_of(mode)}")
     if found is None:
         return ""
@@ -98,7 +99,7 @@ def markdown(data):
 
 
 def overview(data):
-    """Returns a table with one line for each model."""
+    """Returns a Markdown table with one line for each model, which compares the ways of saving memory."""
     lines = ["| | AOT MiB | checkpoint | knob, least with right gradients | knob, least | its gradients | Cairn 50% | "
              "Cairn min | Cairn at checkpoint's peak: step over checkpoint's |",
              "| --- | ---: | ---: | ---: | ---: | --- | ---: | ---: | ---: |"]
@@ -128,7 +129,8 @@ def overview(data):
 
 
 def summary(data):
-    """Returns a text that says in how many rows Cairn's promises were kept, over all models with eager kernels."""
+    """Returns a text that says in how many rows of all models Cairn kept its promises. Only rows with eager kernels
+    count."""
     rows = [(model, mode, row) for model, modes in data["models"].items() for mode, row in modes.items()
             if mode.startswith("cairn-")]
     done = [(model, mode, row) for model, mode, row in rows if "failed" not in row]
@@ -149,8 +151,8 @@ def add_files(parser):
 
 
 def write_files(given, data, text):
-    """Writes `data` and `text` to the files that the options of ``add_files`` name. Prints the text if there is no file
-    for it."""
+    """Writes `data` and `text` to the files that the user names by the options of ``add_files``. If no file is named
+    for the text, prints the text."""
     if given.json:
         write(given.json, data)
     if given.markdown:

@@ -27,11 +27,11 @@ import models
 import rows
 import table
 
-STEPS = 3  # before the measured one; the second compiles the graphs that are planned together
+STEPS = 3  # number of steps before the measured step; the second of them compiles the graphs that are planned together
 
 
 def broken(case, parts):
-    """Returns a copy of the case whose model has graph breaks before some of its blocks."""
+    """Returns a copy of the case whose model has a graph break before parts - 1 of its blocks."""
     import torch
     case = copy.deepcopy(case)
     blocks = case.blocks
@@ -63,7 +63,7 @@ class Way:
         return loss.detach()
 
     def measured(self):
-        """Returns (peak of a later step in bytes, loss and gradients)."""
+        """Returns (peak in bytes, list of loss and gradients) of the step after the first STEPS steps."""
         import cairn.torch
         for _ in range(STEPS):
             self.step()
@@ -76,7 +76,7 @@ class Way:
 
 
 def measure(name, given):
-    """Returns the lines of the table for one model."""
+    """Measures one model in all ways, and returns its lines of the table."""
     torch = table.set_up(given.threads)
     import cairn.torch
 

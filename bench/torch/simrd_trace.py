@@ -15,8 +15,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 
 class Recorder(TorchDispatchMode):
-    """Writes a line for each operation that PyTorch executes. In the trace, tensors are references to storages. All
-    tensors of a storage are released together, when the storage is freed."""
+    """Writes a line of the trace for each operation that PyTorch executes. In the trace, tensors are references to
+    storages. All tensors of a storage are released together, when PyTorch frees the storage."""
 
     def __init__(self, file):
         super().__init__()
@@ -45,7 +45,8 @@ class Recorder(TorchDispatchMode):
                 self.write("RELEASE", NAME=name)
 
     def argument(self, tensor):
-        """Returns a name of the tensor's storage. If no operation made the storage, first writes it as a constant."""
+        """Returns a name by which the trace knows the tensor's storage. If no recorded operation has made the storage,
+        first writes the storage to the trace as a constant."""
         if self.entry(tensor) is None:
             name = self.new_name()
             self.write("CONSTANT", NAME=name)
@@ -73,7 +74,8 @@ class Recorder(TorchDispatchMode):
 
     @staticmethod
     def written(function, args, kwargs, given):
-        """Returns the positions in `given` of the tensors that the operation writes."""
+        """Returns the positions in `given`, the list of the operation's tensor arguments, of the tensors that the
+        operation writes."""
         values = [*args, *(kwargs.get(a.name) for a in function._schema.arguments[len(args):])]
         written = [id(leaf) for a, value in zip(function._schema.arguments, values)
                    if a.alias_info is not None and a.alias_info.is_write for leaf in pytree.tree_leaves(value)]
@@ -95,7 +97,7 @@ def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     case = models.build(sys.argv[1])
-    case.model(*case.inputs).backward()  # initialises what only a first step initialises
+    case.model(*case.inputs).backward()  # runs one step unrecorded, because a first step also initialises things
     case.model.zero_grad()
     with open(sys.argv[2], "w") as file:
         recorder = Recorder(file)

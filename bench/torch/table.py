@@ -66,7 +66,8 @@ def modes(given):
 
 
 class Way:
-    """One way to run a training step of a case. The first call of `step` compiles it."""
+    """One way to run a training step of a case (a model with inputs), such as eager or with a budget. The first call of
+    step() compiles the model."""
 
     def __init__(self, mode, case, time_limit, budget=None):
         import torch
@@ -98,7 +99,7 @@ class Way:
             self.backend = cairn.torch.backend(budget, compiler="inductor" if over_inductor else "eager", fallback=False,
                                                time_limit=time_limit)
 
-        def step_of(*inputs):  # a new function, because torch.compile would share code between the versions of a model
+        def step_of(*inputs):  # a new function per way, or torch.compile would share code between ways
             return model(*inputs)
 
         return torch.compile(step_of, backend=self.backend)
@@ -135,8 +136,8 @@ def checkpoint_blocks(model, names):
 
 
 def unscheduled(module, inputs):
-    """Compiles a module with AOTAutograd without a schedule. Everything that the backward pass reads is kept, and
-    inputs are freed after their last use."""
+    """Compiles a module with AOTAutograd, without a schedule: all values that the backward pass reads are kept in
+    memory until then, and inputs are freed after their last use."""
     from cairn.torch import _private
     from torch._functorch.partitioners import default_partition
 
@@ -197,7 +198,8 @@ def described(report):
 
 
 def compare(found, reference):
-    """Returns whether two results have equal bits, the largest relative error, and the tensor that has it."""
+    """Compares the loss, gradients and buffers of two results. Returns whether all bits are equal, the largest relative
+    error, and the tensor that has this error."""
     if any(found[what].keys() != reference[what].keys() for what in reference):
         return {"identical": False, "error": None, "of": "other names of gradients or buffers"}
     most = max((float(g.abs().max()) for g in reference["gradients"].values() if g.numel()), default=0.0)
@@ -218,7 +220,8 @@ def compare(found, reference):
 
 
 def measure_times(model, names, folder, time_limit, budgets, rounds, seconds, device):
-    """Measures times in rounds. Writes the results after each round, so that a time-out loses only later rounds."""
+    """Measures step times of several ways in rounds. Writes the results after each round, so that a time-out loses only
+    the rounds after it."""
     case = models.build(model, device)
     ways, failures, times = {}, {}, {}
     for name in names:
@@ -256,7 +259,8 @@ def child(job, errors):
 
 
 def run_child(job, errors, measure):
-    """Does one measurement in a child process. Its output goes to the file ``errors`` instead of the terminal."""
+    """Does one measurement, measure(job). Runs in a child process, whose output goes to the file ``errors`` instead of
+    the terminal."""
     with open(errors, "w") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
@@ -282,8 +286,8 @@ def measure_job(job):
 
 
 def processes():
-    """Returns a multiprocessing context. If the system permits it, processes are forked from one that has already
-    imported torch, which saves half of the time."""
+    """Returns a multiprocessing context. If the system permits it, new processes are forked from a process that has
+    already imported torch, which saves half of the time."""
     import multiprocessing
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
@@ -293,7 +297,7 @@ def processes():
 
 
 def ask(folder, cache, timeout, threads, to=child, **job):
-    """Has ``to`` do a job in a child process. Returns its answer, or {"failed": reason}."""
+    """Calls ``to`` in a child process to do a job. Returns the answer that the job writes, or {"failed": reason}."""
     job.update(threads=threads, folder=str(folder), cache=str(cache), answer=f"{job['what']}.answer.json")
     answer, errors = folder / job["answer"], folder / "errors.txt"
     answer.unlink(missing_ok=True)
@@ -309,8 +313,8 @@ def ask(folder, cache, timeout, threads, to=child, **job):
 
 
 def wait(process, timeout):
-    """Returns a process's exit code; None if it was killed after `timeout` seconds. Time in which the machine is
-    suspended does not count."""
+    """Waits for a process and returns its exit code. After `timeout` seconds, kills the process and returns None. Time
+    in which the machine is suspended does not count."""
     left = timeout
     while left > 0 and process.exitcode is None:
         begin = time.monotonic()

@@ -56,7 +56,8 @@ class Way:
         return self.run(*self.inputs)
 
     def measured(self):
-        """Runs all steps. Returns the peak of the last one in bytes, and the values after it, for the comparison."""
+        """Runs all steps. Returns the peak of the last step in bytes, and the loss, parameters and buffers after it,
+        for the comparison of the ways."""
         import cairn.torch
         for _ in range(STEPS - 1):
             self.step()
@@ -86,7 +87,8 @@ def measure(model, given, tell):
         ways[name] = way
         tell(f"{model:20} {name:10} {rows.mib(peak)} MiB, {'same' if found[name]['same'] else 'NOT the same'} "
              f"({time.monotonic() - begin:.0f} s)")
-    # Each way runs one step without timing, because torch._dynamo.reset() has dropped its compiled code.
+    # Each way runs one step untimed, because torch._dynamo.reset() has dropped its compiled code, so this step compiles
+    # again.
     for way in ways.values():
         way.step()
     times = {name: [] for name in ways}

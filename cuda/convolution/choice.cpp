@@ -11,8 +11,8 @@
 namespace cairn::cuda {
 namespace {
 
-/// Returns the variants that are worth their scratch, by ascending scratch. A variant is worth its scratch if it is
-/// more than kWorthIt times as fast as the variant before it in the result.
+/// Returns the variants that are worth their scratch, by ascending scratch. A variant (one implementation of the
+/// convolution) is worth its scratch if it is more than kWorthIt times as fast as the previous variant in the result.
 std::vector<ConvVariant> front(std::vector<ConvVariant> timed) {
   std::stable_sort(timed.begin(), timed.end(), [](const ConvVariant& a, const ConvVariant& b) {
     return std::pair(a.scratch, a.ms) < std::pair(b.scratch, b.ms);
@@ -24,7 +24,7 @@ std::vector<ConvVariant> front(std::vector<ConvVariant> timed) {
   return kept;
 }
 
-/// Times the engines of one shape and chooses variants.
+/// Times cuDNN's engines (its implementations) for one shape, and chooses the variants of this shape.
 class Search {
  public:
   Search(ConvTrials& trials, const ConvLimits& limits) : trials_(trials), limits_(limits) {}
@@ -36,17 +36,18 @@ class Search {
     const bool engine_runs = std::any_of(timed_.begin(), timed_.end(), [](const ConvVariant& v) { return v.engine; });
     if (small_.empty() || !engine_runs) return {};
     ConvVariants found{front(timed_), 0};
-    // The usual variant is the fastest one that needs no more scratch than the best variant of `small_`. It is not
-    // always in `small_` itself: im2col is in `small_` even if its scratch is above small_workspace. If im2col is the
-    // best variant of `small_`, an engine with a large workspace can be as fast and need no more scratch.
+    // The usual variant is the fastest variant that needs no more scratch than the best variant of `small_`. It need
+    // not be in `small_` itself: im2col is in `small_` even if its scratch is above small_workspace. So if im2col is
+    // the best variant of `small_`, an engine with a large workspace can need no more scratch than im2col and be
+    // faster.
     found.usual = found.within(front(small_).back().scratch);
     return found;
   }
 
  private:
-  /// Times engines whose workspace is above `above` and at most `limit` bytes. Ends when a variant takes at most
-  /// limits_.near_ms milliseconds, or when limits_.most_trials or limits_.most_time is reached. Also times im2col once,
-  /// after the first engine, unless this engine takes at most limits_.near_ms milliseconds.
+  /// Times the engines whose workspace is larger than `above` and at most `limit` bytes. Ends when some variant takes
+  /// at most limits_.near_ms milliseconds, or when limits_.most_trials or limits_.most_time is reached. Also times
+  /// im2col once, after the first engine, unless this engine takes at most limits_.near_ms milliseconds.
   void try_engines(std::int64_t above, std::int64_t limit) {
     const auto end = std::chrono::steady_clock::now() + limits_.most_time;
     int tried = 0;
@@ -68,8 +69,8 @@ class Search {
     if (const ConvVariant lowered = trials_.lowered(); lowered.ms > 0) add(lowered);
   }
 
-  /// Adds a variant to the timed ones. If the variant has no measured time, it becomes `untimed_`, which run() uses
-  /// only if no variant has a time.
+  /// Adds a variant to `timed_` and, if its scratch is small, to `small_`. A variant without a measured time becomes
+  /// `untimed_` instead, which run() uses only if no variant has a time.
   void add(const ConvVariant& variant) {
     const bool small = !variant.engine || variant.scratch <= limits_.small_workspace;
     if (variant.ms > 0) {
@@ -80,7 +81,8 @@ class Search {
     }
   }
 
-  /// Adds a variant, unless it is at most kWorthIt times as fast as an earlier variant with no more scratch.
+  /// Adds a variant to `variants`, unless these contain a variant with no more scratch compared with which it is at
+  /// most kWorthIt times as fast.
   static void add_to(std::vector<ConvVariant>& variants, const ConvVariant& variant) {
     const bool no_gain = std::any_of(variants.begin(), variants.end(), [&](const ConvVariant& v) {
       return v.scratch <= variant.scratch && v.ms <= variant.ms * kWorthIt;
@@ -95,7 +97,7 @@ class Search {
   ConvTrials& trials_;
   const ConvLimits& limits_;
   std::vector<ConvVariant> timed_;
-  std::vector<ConvVariant> small_;  ///< timed variants that are im2col or an engine of the first group
+  std::vector<ConvVariant> small_;  ///< im2col, and the engines with at most small_workspace bytes, if they were timed
   std::optional<ConvVariant> untimed_;
   bool lowered_tried_ = false;
 };

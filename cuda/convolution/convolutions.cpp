@@ -71,8 +71,8 @@ double near_ms(const ConvShape& s, const Ceilings& ceilings) {
   return ceilings.near_ms(flops, static_cast<double>(sizes.x + sizes.w + sizes.y));
 }
 
-/// The engines that cuDNN's heuristics propose for a shape. An engine is planned when it is first needed. cuDNN
-/// requires that the graph and the engines' configurations outlive the plans.
+/// The engines (implementations) that cuDNN's heuristics propose for a shape. The plan of an engine is made when it is
+/// first needed. cuDNN requires that the graph and the engines' configurations outlive the plans.
 class Engines final : public ConvTrials {
  public:
   Engines(const ConvShape& shape, cudnnHandle_t handle, Gemms* gemms)
@@ -115,15 +115,15 @@ class Engines final : public ConvTrials {
 
   ConvVariant lowered() override { return gemms_ ? lowered_conv(*gemms_, shape_) : ConvVariant{}; }
 
-  /// Enqueues the convolution on the stream. The engine must have been planned, which workspace() does. Throws
-  /// CudnnFailure.
+  /// Enqueues the convolution on `stream`. workspace(engine) must have been called before, because it makes the
+  /// engine's plan. Throws CudnnFailure.
   void run(std::size_t engine, const ConvOperands& operands, void* workspace, cudaStream_t stream) const {
     check(cudnn().set_stream(handle_, stream));
     execute(*engines_[engine].plan, operands, workspace, handle_);
   }
 
-  /// Discards the engines that `variants` does not use. The remaining engines get new indices, so ConvVariant::engine
-  /// is updated.
+  /// Discards the engines that `variants` does not use. The remaining engines get new indices, which are stored in
+  /// ConvVariant::engine.
   void keep(std::vector<ConvVariant>& variants) {
     std::vector<Engine> kept;
     for (ConvVariant& variant : variants) {

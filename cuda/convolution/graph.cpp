@@ -70,9 +70,9 @@ PlanTarget::PlanTarget(const std::string& json) : properties_(CUDNN_BACKEND_DEVI
   properties_->finalize();
 }
 
-// A target is a cuDNN handle, which stands for an installed device, or the properties of a device that need not be
-// installed. cuDNN expects a handle as an attribute of the graph and of the plan. It expects properties as an attribute
-// of the heuristic and of the plan.
+// A PlanTarget holds either a cuDNN handle, which stands for an installed device, or the properties of a device that
+// need not be installed. cuDNN expects a handle as an attribute of the graph and of the plan, but properties as an
+// attribute of the heuristic and of the plan.
 void PlanTarget::set_on_graph(Descriptor& graph) const {
   if (!properties_) graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, handle_);
 }

@@ -1,5 +1,5 @@
-// Decides which of cuDNN's engines may compute a convolution, and asks cuDNN which engines it proposes for a device
-// that need not be installed.
+// Decides which of cuDNN's engines (its implementations) may compute a convolution. Also asks cuDNN which engines it
+// proposes for a device that need not be installed.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,10 +20,10 @@ namespace cairn::cuda {
 
 using runtime::device::ConvShape;
 
-// Notes are flags by which cuDNN describes an engine (one of its implementations). cuDNN documents no bounds on
-// rounding errors. So the errors of fast algorithms were found by simulating them in fp32, for 16 to 512 channels with
-// values between -1 and 1. Each output is a sum of terms. Errors are given relative to the largest value that the sum
-// of the terms' magnitudes has for any output:
+// Returns why an engine must not be used, from its notes: flags by which cuDNN describes how the engine computes. cuDNN
+// documents no bounds on rounding errors. So the errors of fast algorithms were found by simulating the algorithms in
+// fp32, for 16 to 512 channels with values between -1 and 1. Each output of a convolution is a sum of terms. Errors are
+// given relative to the largest sum of the terms' magnitudes of any output:
 //
 //   direct sums, Winograd tiles of 4x4    at most 2e-7
 //   Winograd tiles of 6x6                 up to 8e-7
@@ -31,12 +31,13 @@ using runtime::device::ConvShape;
 //   FFT of 32x32                          1e-7
 //
 // An FFT has a second error, because it spreads the rounding error of a large value over the whole image. If some value
-// of the image is 1000 times as large as the terms of a sum, that sum can have an error of 3e-6 relative to its own
-// terms, even if the large value is not one of them.
+// of the image is 1000 times as large as the terms of an output, the output can have an error of 3e-6 relative to its
+// own terms, even if the large value is not among them.
 //
-// In fp32, an error of 2^-19 (about 2e-6) is acceptable; a sum of a thousand terms in another order can differ as much.
-// So tiles of 4x4 and 6x6 are accurate enough, and tiles of 13x13 and FFTs are not. TF32 and bf16 round each factor
-// with an error of up to 2^-11 and 2^-9. That is larger than the error of an FFT, so these types permit FFTs.
+// In fp32, an error of 2^-19 (about 2e-6) is acceptable, because a sum of a thousand terms already differs by as much
+// if its terms are added in another order. So tiles of 4x4 and 6x6 are accurate enough, and tiles of 13x13 and FFTs are
+// not. TF32 rounds each factor with an error of up to 2^-11, and bf16 with up to 2^-9. These errors are larger than
+// that of an FFT, so FFTs are permitted for TF32 and bf16.
 std::string_view refusal(const ConvShape& shape, EngineNotes notes) {
   if (notes.has(EngineNote::nondeterministic)) return "not deterministic";
   if (notes.has(EngineNote::down_convert_inputs)) return "rounds its inputs";
@@ -48,10 +49,11 @@ std::string_view refusal(const ConvShape& shape, EngineNotes notes) {
   return {};
 }
 
-// On an H100, cuDNN 9.19 plans for an A100, H100, H200 and RTX 4090, but crashes for a B200. The crash is in
+// Refuses to plan for a card (GPU) that is newer than a visible one, because cuDNN crashes then. For example, on an
+// H100, cuDNN 9.19 plans for an A100, H100, H200 and RTX 4090, but crashes for a B200. The crash is in
 // cudnnBackendGetAttribute, which returns what a heuristic proposes: this function looks up cuDNN's kernels for the
-// described device, gets a null pointer, and uses it. The machine code of 9.18 to 9.28 does not check that pointer
-// either, so no version is known to be safe. Without a visible device, cuDNN plans for all of these cards.
+// described device, gets a null pointer, and uses it. The machine code of cuDNN 9.18 to 9.28 does not check this
+// pointer either, so no version is known to be safe. If no device is visible, cuDNN plans for all of these cards.
 std::string card_refusal(std::string_view json, int visible) {
   constexpr std::string_view kKey = "\"deviceVer\":";
   int card = 0;
@@ -71,8 +73,8 @@ std::string card_refusal(std::string_view json, int visible) {
 
 namespace {
 
-/// Returns the least compute capability of the visible devices (900 stands for 9.0), or 0 without a device. The least
-/// one is the safe choice, because it is not known which of several devices cuDNN asks.
+/// Returns the lowest compute capability of the visible devices (900 stands for 9.0), or 0 if no device is visible. The
+/// lowest is the safe choice, because it is not known which of several devices cuDNN considers.
 int least_visible_capability() {
   int least = 0;
   for (int device = 0; device < device_count(); ++device) {

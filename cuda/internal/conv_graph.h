@@ -9,7 +9,8 @@
 #include "cairn/cuda/internal/cudnn.h"
 #include "cairn/runtime/device/library.h"
 
-// Describes convolutions to cuDNN's backend API. Included only where the build has cuDNN's headers.
+// These classes describe convolutions to cuDNN's backend API. The header is included only if the build has cuDNN's
+// headers.
 namespace cairn::cuda {
 
 /// The device for which cuDNN plans. This is either the device of a cuDNN handle, or a device that is described by its
@@ -17,7 +18,7 @@ namespace cairn::cuda {
 class PlanTarget {
  public:
   explicit PlanTarget(cudnnHandle_t handle) : handle_(handle) {}
-  /// Plans for the device that `json` describes, in the form that CardPlanner takes (conv_plans.h). Throws
+  /// Makes a target for the device that `json` describes, in the JSON form of CardPlanner (conv_plans.h). Throws
   /// CudnnFailure.
   explicit PlanTarget(const std::string& json);
 
@@ -30,14 +31,14 @@ class PlanTarget {
   std::optional<Descriptor> properties_;
 };
 
-/// Identifiers in cuDNN's graph of the tensors that runtime::device::ConvOperands calls first, second and out. For
+/// Identifiers, in cuDNN's graph, of the tensors `first`, `second` and `out` of runtime::device::ConvOperands. For
 /// cuDNN, the axes of a tensor are images (or filters), channels, height and width. The channels are contiguous in
 /// memory.
 enum Uid : std::int64_t { kFirst = 1, kSecond = 2, kOut = 3 };
 
 /// The names in cuDNN's API that belong to one kind of convolution. x stands for the images, w for the filters, and y
-/// for the convolution's result, or each for the gradient of that tensor. `x_uid`, `w_uid` and `y_uid` say which
-/// operand (Uid) each of them is.
+/// for the convolution's result; in a kind that computes or reads a gradient of one of these tensors, its name stands
+/// for the gradient. `x_uid`, `w_uid` and `y_uid` say which operand (Uid) x, w and y are.
 struct KindNames {
   cudnnBackendDescriptorType_t operation;
   cudnnBackendAttributeName_t convolution, x, w, y, alpha, beta;
@@ -46,7 +47,8 @@ struct KindNames {
 
 KindNames names_of(runtime::device::ConvKind kind);
 
-/// cuDNN's graph of one convolution, with the descriptors that it consists of. Throws CudnnFailure.
+/// Describes one convolution as a graph of cuDNN. Owns the descriptors of which this graph consists. Throws
+/// CudnnFailure.
 class OperationGraph {
  public:
   OperationGraph(const runtime::device::ConvShape& shape, const PlanTarget& target)

@@ -8,11 +8,11 @@
 
 #include "cairn/runtime/device/library.h"
 
-/// Which of cuDNN's engines may compute a convolution. An engine is one of cuDNN's implementations. Nothing here needs
-/// a device or cuDNN's headers.
+/// This file says which of cuDNN's engines may compute a convolution. An engine is one of cuDNN's implementations.
+/// Nothing in this file needs a device or cuDNN's headers.
 namespace cairn::cuda {
 
-/// What cuDNN says about how an engine computes. The values are those of cudnnBackendNumericalNote_t.
+/// What cuDNN says about how an engine computes. The values are equal to the values of cudnnBackendNumericalNote_t.
 enum class EngineNote : std::uint8_t {
   tensor_core = 0,
   down_convert_inputs = 1,
@@ -36,17 +36,18 @@ class EngineNotes {
   std::uint32_t bits_ = 0;
 };
 
-/// The reason that refusal() gives if an engine is excluded only from convolutions in fp32. TF32 and bf16 allow such an
-/// engine.
+/// The reason that refusal() returns for an engine that is excluded only from fp32 convolutions, because it rounds
+/// factors to TF32. For TF32 and bf16 convolutions, such an engine is allowed.
 inline constexpr std::string_view kRoundsToTf32 = "rounds factors to TF32";
 
 /// Returns the reason why an engine with these notes must not compute the shape. The text is empty if the engine may
 /// compute it.
 std::string_view refusal(const runtime::device::ConvShape& shape, EngineNotes notes);
 
-/// Returns why cuDNN must not plan for the device that `json` describes (see CardPlanner), or an empty text if it may.
-/// The only reason is that the device is newer than a visible one, because cuDNN would crash. `visible` is the least
-/// compute capability of the visible devices, as in the JSON text (900 stands for 9.0), or 0 if there is none.
+/// Returns why cuDNN must not plan for the device that `json` describes (see CardPlanner), or an empty text if it may
+/// plan. The only possible reason is that the device is newer than a visible one, because cuDNN would crash. `visible`
+/// is the least compute capability of the visible devices, as in the JSON text (900 stands for 9.0), or 0 if there is
+/// none.
 std::string card_refusal(std::string_view json, int visible);
 
 /// An engine that cuDNN's heuristics propose for a shape.
@@ -66,10 +67,11 @@ class CardPlanner {
   explicit CardPlanner(const std::string& json);
   ~CardPlanner();
 
-  /// Returns one line that says why this build or this machine cannot plan, or an empty text if it can.
+  /// Returns one line that says why this build or this machine cannot plan for any device, or an empty text if it can
+  /// plan.
   static std::string why_not();
   /// Returns one line that says why this build or this machine cannot plan for the device that `json` describes, or an
-  /// empty text if it can. Asks why_not() without arguments, then card_refusal().
+  /// empty text if it can plan. Calls why_not() without arguments, then card_refusal().
   static std::string why_not(const std::string& json);
 
   /// Returns the engines that cuDNN proposes for a shape, including those that refusal() excludes. First come the

@@ -12,33 +12,34 @@
 
 namespace cairn::cuda {
 
-/// Issues the copies of a program to streams of their own: one for each direction, or one for both. Events order them
-/// with the stream of the instructions, also in a capture. There are no streams if there are no copies. Makes no stream
-/// or event after the constructor. Throws DeviceError.
+/// Issues the copies of a program between device and host to separate streams: one for each direction or, if
+/// `half_duplex`, one for both. Events order the copies with the stream of the instructions, also in a capture. If the
+/// program has no copies, no streams are created. All streams and events are created by the constructor. Functions
+/// throw DeviceError.
 class CopyStreams {
  public:
   /// The program must outlive the object.
   CopyStreams(const runtime::Program& program, bool half_duplex);
-  /// Waits, because copies can still use memory that other destructors free.
+  /// Waits for the copies, because they can still use memory that other destructors free afterwards.
   ~CopyStreams();
   CopyStreams(const CopyStreams&) = delete;
   CopyStreams& operator=(const CopyStreams&) = delete;
 
-  /// Begins a step.
+  /// Must be called at the beginning of each step, before start() and wait().
   void begin();
-  /// Makes the stream of the instructions wait for the copies that must be over before the instruction of `step`. A
-  /// copy needs no wait if a later one of its stream was awaited.
+  /// Makes `stream`, the stream of the instructions, wait for the copies that must be complete before the instruction
+  /// of `step` begins. A copy needs no wait if `stream` already waits for a later copy of the same copy stream.
   void wait(std::int64_t step, cudaStream_t stream);
-  /// Issues the copies that start when the instruction of `step` has ended. `addresses` knows where tensors are.
+  /// Issues the copies that start when the instruction of `step` has ended. `addresses` gives the addresses of tensors.
   void start(std::int64_t step, cudaStream_t stream, const MachineStep& addresses);
-  /// Makes the stream of the instructions wait for all copies that were issued, because a capture must not end before.
-  /// Ignores errors.
+  /// Makes `stream`, the stream of the instructions, wait for all copies that were issued, because CUDA requires this
+  /// before a capture ends. Ignores errors.
   void join_after_error(cudaStream_t stream) noexcept;
 
  private:
   struct Lane {
     Stream stream;
-    std::int32_t awaited = -1;  ///< index of the last copy for which the instructions wait, or -1
+    std::int32_t awaited = -1;  ///< index of the last copy of this stream for which the instructions wait, or -1
     bool used = false;          ///< whether the stream takes part in the step
   };
 
@@ -49,9 +50,9 @@ class CopyStreams {
 
   const runtime::Program& program_;
   std::vector<Lane> lanes_;
-  std::vector<Event> over_;  ///< for each copy, an event behind it
-  /// Event that is recorded after each step for which copies have to wait. One event is enough, because a wait refers
-  /// to the event's latest record at the time when the wait is issued.
+  std::vector<Event> over_;  ///< for each copy, an event that is recorded behind it
+  /// Event that is recorded after each instruction for which copies must wait. One event suffices, because a wait
+  /// refers to the latest record of the event at the time when the wait is issued.
   Event step_ended_;
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 
-// cuDNN's backend API, which describes convolutions as graphs. Included only where the build has cuDNN's headers.
+// This header wraps cuDNN's backend API, which describes convolutions as graphs. It is included only if the build has
+// cuDNN's headers.
 #include <cudnn_graph.h>
 
 #include <array>
@@ -47,7 +48,8 @@ constexpr cudnnBackendAttributeType_t attribute_type(cudnnDataType_t) { return C
 constexpr cudnnBackendAttributeType_t attribute_type(cudnnConvolutionMode_t) { return CUDNN_TYPE_CONVOLUTION_MODE; }
 constexpr cudnnBackendAttributeType_t attribute_type(cudnnBackendHeurMode_t) { return CUDNN_TYPE_HEUR_MODE; }
 
-/// Owns a descriptor of the backend API. Attributes are set between construction and finalize(). Throws CudnnFailure.
+/// Owns a descriptor of cuDNN's backend API. Attributes must be set between construction and finalize(). Functions
+/// throw CudnnFailure.
 class Descriptor {
  public:
   explicit Descriptor(cudnnBackendDescriptorType_t type) {

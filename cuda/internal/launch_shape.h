@@ -7,8 +7,8 @@
 #include "cairn/core/error.h"
 #include "cairn/core/machine/support/machine.h"
 
-/// Computes the number and size of the thread blocks that execute a number of Teams (core/machine/team.h). No function
-/// of CUDA is called, so that the code can be tested without a device.
+/// This file computes how many thread blocks, of which size, execute a given number of Teams (core/machine/team.h). It
+/// calls no function of CUDA, so that it can be tested without a device.
 namespace cairn::cuda {
 
 /// Number of teams per block if a team is one thread.
@@ -16,7 +16,7 @@ inline constexpr int kThreadsOfBlock = 128;
 /// Largest number of blocks of a launch, on every device.
 inline constexpr std::int64_t kMostBlocks = std::numeric_limits<std::int32_t>::max();
 
-/// Bytes of a block's shared memory that are left for variables that kernels declare in it, and for the system.
+/// Bytes of a block's shared memory that are left for shared variables that kernels declare, and for the system.
 /// scripts/check_kernels.py checks that kernels need no more.
 inline constexpr std::int64_t kStaticShared = 4096;
 

@@ -16,12 +16,11 @@
 #include "cairn/cuda/internal/conv_variants.h"
 #include "cairn/runtime/device/library.h"
 
-/// The vendor's libraries: cuBLASLt and, if it is installed, cuDNN.
+/// This file declares the classes that use the vendor's libraries: cuBLASLt and, if it is installed, cuDNN.
 namespace cairn::cuda {
 
-/// A library that is opened when it is first needed. So the program also runs if the library is not installed, and
-/// starts faster (loading cuBLASLt takes 60 ms). The library is never closed, because it can have threads and exit
-/// handlers.
+/// A library that is opened when it is first needed. So Cairn also runs if the library is not installed, and starts
+/// faster (loading cuBLASLt takes 60 ms). The library is never closed, because it can have threads and exit handlers.
 class SharedLibrary {
  public:
   /// The address of a function, or nullptr if the library has no such function. Converts to any pointer to a function.
@@ -33,9 +32,10 @@ class SharedLibrary {
     }
   };
 
-  /// Opens `file`.`major`, or `file` if that has the same major version. Searches where the loader looks, then in the
-  /// folders of the toolkit and of the cuDNN with which Cairn was built. `name` is for messages. `version` names the
-  /// library's function that returns its version; the major version is that number divided by 10000.
+  /// Opens the file `file`.`major`, or `file` if it is a library of this major version. Searches where the loader
+  /// looks, then in the folders of the CUDA toolkit and of the cuDNN with which Cairn was built. `name` names the
+  /// library in messages. `version` is the name of the library's function that returns its version number; divided by
+  /// 10000, this number gives the major version.
   SharedLibrary(std::string name, const std::string& file, int major, const char* version);
 
   Symbol find(const char* symbol);
@@ -51,8 +51,8 @@ class SharedLibrary {
   std::string reason_;
 };
 
-/// Stores the algorithm of each shape. An algorithm is chosen only once, so that the same op always gives the same
-/// bits.
+/// Stores the algorithm (plan) of each shape. of() chooses the algorithm of a shape only once, so that the same op
+/// always gives the same bits.
 template <class Shape, class Plan>
 class Plans {
  public:
@@ -68,30 +68,31 @@ class Plans {
 };
 
 /// Returns the time in milliseconds of execute(buffers, stream), with temporary buffers of the given sizes. After a
-/// first run to warm up, takes the least time of a few runs, or of one run if that takes longer than a millisecond.
-/// Returns 0 if there is not enough memory for the buffers. Returns nullopt if execute() returns false or leaves a CUDA
-/// error, because a library can fail to run what it has planned. Throws DeviceError if the enqueued work fails.
+/// first run to warm up, takes the least time of a few runs, or the time of one run if it takes longer than a
+/// millisecond. Returns 0 if there is not enough memory for the buffers. Returns nullopt if execute() returns false or
+/// leaves a CUDA error, because a library can fail to run what it has planned. Throws DeviceError if the enqueued work
+/// fails.
 std::optional<double> trial_ms(std::span<const std::int64_t> bytes,
                                const std::function<bool(std::span<std::byte* const>, cudaStream_t)>& execute);
 
-/// Speeds that a device reaches, measured with one large matrix product and one large copy. They are 0 if memory did
-/// not suffice for the measurement.
+/// The speeds that a device reaches, measured with one large matrix product and one large copy. The speeds are 0 if
+/// memory did not suffice for the measurement.
 struct Ceilings {
   double flops_per_ms = 0;
   double bytes_per_ms = 0;  ///< bytes read plus bytes written
 
   bool known() const { return flops_per_ms > 0; }
-  /// Returns the time in milliseconds up to which an algorithm is fast enough to end the search. This is the time of a
-  /// launch plus twice the least time that `flops` operations and `bytes` bytes can take. If the speeds are not known,
-  /// it is the time of a launch alone.
+  /// Returns a time in milliseconds: an algorithm that takes at most this time is fast enough to end the search for a
+  /// faster one. This is the time of a launch plus twice the least time that `flops` operations and `bytes` bytes can
+  /// take at these speeds. If the speeds are not known, this is the time of a launch alone.
   double near_ms(double flops, double bytes) const {
     constexpr double kNear = 2, kLaunchMs = 0.03;
     return kLaunchMs + (known() ? kNear * std::max(flops / flops_per_ms, bytes / bytes_per_ms) : 0);
   }
 };
 
-/// Matrix products by cuBLASLt. The algorithm of a shape is chosen once, so that the same product always gives the same
-/// bits. Only one thread may use a Gemms at a time.
+/// Computes matrix products by cuBLASLt. The algorithm of a shape is chosen once, so that the same product always gives
+/// the same bits. Only one thread may use a Gemms at a time.
 class Gemms {
  public:
   /// Loads cuBLASLt. No product uses more than `workspace_limit_bytes` of workspace. Throws DeviceError if cuBLASLt or
@@ -104,17 +105,17 @@ class Gemms {
   /// Throws InputError if the shape is invalid (extents below 1, or a bias together with accumulate).
   std::int64_t workspace(const runtime::device::GemmShape& shape);
 
-  /// Returns whether cuBLASLt has an algorithm for this shape. With a bias there may be none, because many algorithms
-  /// cannot add one.
+  /// Returns whether cuBLASLt has an algorithm for this shape. For a shape with a bias there may be no algorithm,
+  /// because many algorithms cannot add a bias.
   bool adds_bias(const runtime::device::GemmShape& shape);
 
   /// Returns whether the product is faster in tiles, which are copies of a few rows with padding (gemm_tiles() in
-  /// runtime/device/matmul.h), than with run(). The first call for a shape measures this, so a stream must not be
-  /// captured meanwhile.
+  /// runtime/device/matmul.h), than with run(). The first call for a shape measures both times, so no stream may be
+  /// captured during the call.
   bool in_tiles(const runtime::device::GemmShape& shape);
 
-  /// Returns the speeds that products of this type reach. The first call for a type measures them, so a stream must not
-  /// be captured meanwhile.
+  /// Returns the speeds that products of this type reach. The first call for a type measures them, so no stream may be
+  /// captured during the call.
   const Ceilings& ceilings(core::ElementType type, bool tf32);
 
   /// Enqueues the product. Every tensor must begin at a multiple of 16 bytes, and the workspace at a multiple of 256.
@@ -139,15 +140,16 @@ Ceilings measure_ceilings(Gemms& gemms, core::ElementType type, bool tf32);
 /// Limits on the workspace of an op, in bytes.
 struct WorkspaceLimits {
   std::int64_t small_bytes = 0;  ///< for every op
-  std::int64_t large_bytes = 0;  ///< for a convolution whose node has that much scratch in the graph
+  std::int64_t large_bytes = 0;  ///< for a convolution whose node has at least as much scratch in the graph
 };
 
-/// Convolutions by cuDNN, if it is installed. An engine is one of cuDNN's implementations. The engines for a shape are
-/// chosen once, among those that give the same bits every time. Only one thread may use a Convolutions at a time.
+/// Computes convolutions by cuDNN, if it is installed. An engine is one of cuDNN's implementations. The engines for a
+/// shape are chosen once, among the engines that give the same bits every time. Only one thread may use a Convolutions
+/// at a time.
 class Convolutions {
  public:
-  /// Loads and starts cuDNN, which takes a few tenths of a second. If `gemms` is given, the choice of engines also
-  /// times im2col, which computes products over patches. `gemms` must outlive this object.
+  /// Loads and starts cuDNN, which takes a few tenths of a second. If `gemms` is not nullptr, the choice of engines
+  /// also times im2col, which computes a convolution as matrix products over patches. `gemms` must outlive this object.
   explicit Convolutions(const WorkspaceLimits& limits, Gemms* gemms = nullptr);
   ~Convolutions();
 
@@ -155,9 +157,9 @@ class Convolutions {
   /// Returns one line that says why cuDNN cannot be used and how to fix it, or an empty text if it can be used.
   const std::string& why_not() const;
 
-  /// Returns the implementations of a shape. The result is empty if cuDNN is missing, or if no deterministic engine
-  /// runs; in both cases only im2col is left. The first call for a shape times engines. This takes milliseconds, or
-  /// seconds if cuDNN compiles a kernel.
+  /// Returns the implementations from which a program can choose for this shape. The result is empty if cuDNN is
+  /// missing, or if no deterministic engine runs; in both cases, im2col must compute the convolution. The first call
+  /// for a shape times engines. This takes milliseconds, or seconds if cuDNN compiles a kernel.
   const ConvVariants& variants(const runtime::device::ConvShape& shape);
 
   std::optional<std::int64_t> workspace(const runtime::device::ConvShape& shape,
@@ -165,9 +167,9 @@ class Convolutions {
     return variants(shape).workspace(scratch);
   }
 
-  /// Enqueues the convolution of a shape for which workspace() returns `workspace_bytes`. Every tensor must begin at a
-  /// multiple of 16 bytes, and the workspace at a multiple of 256. May be captured into a CUDA graph once workspace()
-  /// was called for the shape. Throws DeviceError, which names the shape.
+  /// Enqueues a convolution. `workspace_bytes` must be a result of workspace() for this shape; it identifies the
+  /// engine. Every tensor must begin at a multiple of 16 bytes, and the workspace at a multiple of 256. May be captured
+  /// into a CUDA graph once workspace() was called for the shape. Throws DeviceError, which names the shape.
   void run(const runtime::device::ConvShape& shape, const runtime::device::ConvOperands& operands, void* workspace,
            std::int64_t workspace_bytes, cudaStream_t stream);
 
@@ -183,7 +185,7 @@ struct Libraries {
   Convolutions convolutions;
 };
 
-/// The part of the interface Library that computes matrix products, for one stream.
+/// Implements the part of runtime::device::Library that computes matrix products. Work is enqueued on one stream.
 class StreamProducts : public runtime::device::Library {
  public:
   StreamProducts(Gemms& gemms, cudaStream_t stream) : gemms_(gemms), stream_(stream) {}
@@ -200,7 +202,8 @@ class StreamProducts : public runtime::device::Library {
   cudaStream_t stream_;
 };
 
-/// The whole interface Library, for one stream: cuBLASLt computes products, and cuDNN convolutions.
+/// Implements runtime::device::Library. cuBLASLt computes products, and cuDNN computes convolutions. Work is enqueued
+/// on one stream.
 class StreamLibrary final : public StreamProducts {
  public:
   StreamLibrary(Libraries& libraries, cudaStream_t stream)

@@ -11,7 +11,8 @@
 #include "cairn/core/machine/team.h"
 #include "cairn/cuda/internal/machine.h"
 
-/// Defines Teams (groups of cooperating threads, core/machine/team.h) for GPUs, and how a Machine launches them.
+/// This file defines the Teams (groups of cooperating threads, core/machine/team.h) of GPUs, and how a Machine launches
+/// them.
 namespace cairn::cuda {
 
 inline constexpr int kWarp = 32;
@@ -19,8 +20,8 @@ inline constexpr unsigned kAllLanes = 0xFFFFFFFFU;
 
 namespace detail {
 
-/// Applies `shuffle` to each 32-bit word of a value, and returns the value that consists of the results. All lanes of
-/// the warp must call this function.
+/// Applies `shuffle`, which exchanges 32-bit words between the lanes of a warp, to each word of a value. Returns the
+/// value that consists of the resulting words. All lanes of the warp must call this function.
 template <class T, class Shuffle>
 __device__ T shuffle_words(const T& value, const Shuffle& shuffle) {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -37,12 +38,14 @@ template <class T>
 __device__ T from_lane(const T& value, int lane) {
   return shuffle_words(value, [=](unsigned word) { return __shfl_sync(kAllLanes, word, lane); });
 }
-/// Returns the value of the lane `lane - offset`. Lanes below `offset` get their own value.
+/// Returns the value that lane `lane - offset` passes, where `lane` is the caller's lane. Lanes below `offset` get
+/// their own value.
 template <class T>
 __device__ T from_below(const T& value, int offset) {
   return shuffle_words(value, [=](unsigned word) { return __shfl_up_sync(kAllLanes, word, offset); });
 }
-/// Returns the value of the lane `lane + offset`. Lanes for which no such lane exists get their own value.
+/// Returns the value that lane `lane + offset` passes, where `lane` is the caller's lane. If there is no such lane,
+/// returns the caller's own value.
 template <class T>
 __device__ T from_above(const T& value, int offset) {
   return shuffle_words(value, [=](unsigned word) { return __shfl_down_sync(kAllLanes, word, offset); });
@@ -78,7 +81,8 @@ class BlockTeam {
   static constexpr __device__ int size() { return kThreads; }
   __device__ int rank() const { return static_cast<int>(threadIdx.x); }
   __device__ void sync() const { __syncthreads(); }
-  /// Combines values along a tree within each warp. Then one thread combines the warps' results in ascending order.
+  /// Returns the combination of the values of all threads. Each warp combines its values along a tree; then one thread
+  /// combines the results of the warps in ascending order.
   template <class T, class Op>
   __device__ T reduce(T value, const Op& op) const {
     __shared__ detail::Slots<T, kWarps + 1> of_warp;  // the last slot holds the result
@@ -100,11 +104,12 @@ class BlockTeam {
     return total;
   }
   /// Returns the sum of the values of all threads with lower ranks, and sets `total` to the sum of all values. Each
-  /// lane of the first warp adds kWarps of the values.
+  /// lane of the first warp adds up the values of kWarps threads.
   template <class T>
   __device__ T scan(T value, T& total) const {
     __shared__ detail::Slots<T, kThreads + kWarp + 1> sums;  // the last slot holds the total
-    // Leaves a slot empty between the values of two lanes, so that the lanes access different memory banks.
+    // Leaves one slot empty after each kWarps values, which one lane reads, so that the lanes access different memory
+    // banks.
     const int own = rank() + rank() / kWarps, first = rank() * (kWarps + 1);
     sums[own] = value;
     __syncthreads();
@@ -153,7 +158,7 @@ class WarpTeam {
   template <class T, class Op>
   __device__ T reduce(T value, const Op& op) const {
     __syncwarp();  // shuffles synchronise registers only, so writes to memory need this call
-    // The loop gives only lane 0 the whole result. The other lanes copy it from there.
+    // Only lane 0 has the whole result after the loop; all lanes copy it from lane 0.
     CAIRN_UNROLL
     for (int offset = kWarp / 2; offset > 0; offset /= 2) value = op(value, detail::from_above(value, offset));
     return detail::from_lane(value, 0);
@@ -175,8 +180,8 @@ class WarpTeam {
   std::byte* shared_;
 };
 
-/// Number of blocks that a multiprocessor should run at a time, for which the compiler limits a thread's registers: the
-/// functor's kBlocks. Without it, the compiler chooses.
+/// Number of blocks that a multiprocessor should be able to run at a time: the functor's kBlocks. The compiler limits
+/// the registers of a thread accordingly. If the functor has no kBlocks, the value is 0, and the compiler chooses.
 template <class F>
 inline constexpr int kLeastBlocks = [] {
   if constexpr (requires { F::kBlocks; }) return F::kBlocks;

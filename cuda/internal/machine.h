@@ -14,7 +14,7 @@
 
 namespace cairn::cuda {
 
-/// Number of Teams (groups of cooperating threads) that share a thread block when they run the functor F.
+/// Number of Teams (groups of cooperating threads) per thread block when they run the functor F.
 template <class F>
 inline constexpr int kTeamsOfBlock = teams_of_block(F::kThreads);
 
@@ -25,9 +25,9 @@ struct ArrayDeleter {
 };
 
 /// A Machine (core/machine/support/machine.h) on the GPU that was the thread's current device when the machine was
-/// created. All its work is enqueued on one stream. Only one thread may use a Machine at a time. A thread must call
-/// bind() first, and keep the result while it uses the Machine. Throws DeviceError. launch() and resident_teams() are
-/// defined in machine.cuh, which only .cu files can include.
+/// created. All work of the machine is enqueued on one stream. Only one thread may use a Machine at a time. A thread
+/// must first call bind(), and keep the result while it uses the Machine. Functions throw DeviceError. launch() and
+/// resident_teams() are defined in machine.cuh, which only .cu files can include.
 class Machine {
  public:
   template <class T>
@@ -36,7 +36,7 @@ class Machine {
   Machine();
   /// Uses the caller's stream, which must outlive the machine. With nullptr, the machine executes nothing and only
   /// serves to compute how much scratch ops need. A call of fill() is divided into fills of at most `most_fill_bytes`
-  /// bytes. Tests choose a small number, so that small memory needs several fills.
+  /// bytes each; tests choose a small number, so that this division is tested.
   explicit Machine(cudaStream_t stream, std::int64_t most_fill_bytes = kMostFillBytes);
   ~Machine();
   Machine(const Machine&) = delete;
@@ -83,12 +83,13 @@ class Machine {
  private:
   /// Permits `kernel` to use `of_block` bytes of shared memory per block. Throws DeviceError if the device has less.
   void allow_shared(std::int64_t of_block, const void* kernel) const;
-  /// Waits for the copy, because the caller may release or read the host's memory afterwards.
+  /// Copies between host and device and waits for the copy, because the caller may release or read the host memory
+  /// afterwards.
   void copy(const void* from, void* to, std::int64_t bytes, cudaMemcpyKind kind) const;
   /// Returns device memory of at least `bytes` bytes. The memory is valid until the next call, which reuses it.
   std::byte* workspace(std::int64_t bytes);
-  /// Calls a function of CUB twice: first to get the size of its workspace, then with a workspace of this size. This
-  /// template is defined in machine.cu.
+  /// Calls a function of CUB (NVIDIA's library of parallel algorithms) twice: first to get the size of its workspace,
+  /// then with a workspace of this size. This template is defined in machine.cu.
   template <class Call>
   void with_workspace(const char* what, const Call& call);
   template <class T>
@@ -103,12 +104,12 @@ class Machine {
 };
 
 void launch_kernel(const void* kernel, const LaunchShape& shape, void** arguments, cudaStream_t stream);
-/// Returns the number of blocks of a kernel that the device can run at the same time. The result is at least one per
+/// Returns the number of blocks of a kernel that the device can run at the same time, but at least one per
 /// multiprocessor.
 std::int64_t resident_blocks(const void* kernel, const LaunchShape& shape);
 
-/// Checks whether this build has code for the current device. If it has none, returns cudaErrorNoKernelImageForDevice
-/// or cudaErrorInvalidDeviceFunction.
+/// Returns cudaSuccess if this build has code for the current device, otherwise cudaErrorNoKernelImageForDevice or
+/// cudaErrorInvalidDeviceFunction.
 cudaError_t kernel_image_status();
 
 }  // namespace cairn::cuda

@@ -3,7 +3,8 @@
 #include "cairn/solvers/order/device/key_orders.h"
 #include "cairn/solvers/order/device/pumpkin.h"
 
-/// Runs the searches of solvers/order/device on the GPU with the index `ordinal` among the visible ones.
+/// These functions run the searches of solvers/order/device on a GPU: the one with the index `ordinal` among the
+/// visible GPUs.
 namespace cairn::cuda {
 
 solvers::PumpkinAnswer solve_pumpkin(const solvers::PumpkinProblem& problem, const solvers::PumpkinOptions& options,

@@ -13,7 +13,8 @@
 
 #include "cairn/core/error.h"
 
-/// Helpers for the CUDA runtime: checks of errors, selection of the current device, and owners of handles.
+/// This file has helpers for the CUDA runtime: checks of errors, the choice of the current device, and owners of
+/// handles.
 namespace cairn::cuda {
 
 /// Throws DeviceError "<what>: <CUDA's text for the status>" unless `status` is success. Clears the error, so that the
@@ -30,13 +31,13 @@ inline int current_device() {
   return device;
 }
 
-/// Makes a device the thread's current one; the destructor restores the previous device. Every function that allocates,
-/// launches or frees holds such an object, because its caller may use another device.
+/// Makes a device the thread's current device; the destructor restores the previous one. Every function that allocates,
+/// launches or frees something on a device holds such an object, because its caller may use another device.
 class OnDevice {
  public:
   explicit OnDevice(int device) : OnDevice(device, std::nothrow) { check(status_, "choosing the device"); }
   /// Does not throw if the device cannot be selected, because destructors use this constructor. status() says whether
-  /// it was.
+  /// it was selected.
   OnDevice(int device, std::nothrow_t) noexcept : status_(cudaGetDevice(&before_)) {
     if (status_ == cudaSuccess && before_ != device) {
       status_ = cudaSetDevice(device);
@@ -100,8 +101,8 @@ inline DeviceMemory device_memory(std::int64_t bytes) {
   return DeviceMemory(static_cast<std::byte*>(memory));
 }
 
-/// Largest number of bytes that one call of cudaMemsetAsync fills. It fits into 32 bits, so no fill relies on how a
-/// driver treats larger sizes, in a stream or in a captured graph.
+/// Largest number of bytes that one call of cudaMemsetAsync fills. The number fits into 32 bits, so that no fill
+/// depends on how a driver treats larger sizes.
 inline constexpr std::int64_t kMostFillBytes = std::int64_t{1} << 31;
 
 /// Enqueues fills that set `bytes` bytes of device memory to the value `byte`. Each fill has at most `most` bytes.
@@ -115,7 +116,8 @@ inline void enqueue_fill(void* memory, int byte, std::int64_t bytes, cudaStream_
   }
 }
 
-/// Allocates page-locked host memory, which the device can access directly. Otherwise like device_memory().
+/// Allocates uninitialised page-locked host memory, which the device can access directly. Returns an empty owner for 0
+/// bytes. Throws DeviceError, which names the size.
 inline PinnedMemory pinned_memory(std::int64_t bytes) {
   void* memory = nullptr;
   if (bytes > 0)

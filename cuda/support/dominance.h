@@ -7,9 +7,9 @@
 #include "cairn/sim/canonical_batch.h"
 #include "cairn/sim/dominance.h"
 
-/// Runs the functions of sim/canonical_batch.h and sim/dominance.h on the GPU with the index `ordinal` among the
-/// visible ones. The results are the same as on the host. Throws DeviceError if there is no such GPU or if its memory
-/// is too small.
+/// These functions do on a GPU what the functions of the same names in sim/canonical_batch.h and sim/dominance.h do on
+/// the host, with the same results. `ordinal` is the index of the GPU among the visible ones. They throw DeviceError if
+/// there is no such GPU, or if its memory is too small.
 namespace cairn::cuda {
 
 /// Computes the canonical form of many profiles, as sim::canonical_batch does.

@@ -7,8 +7,8 @@
 #include "cairn/runtime/device/reductions.h"
 #include "cairn/runtime/support/element.h"
 
-/// Kernels of batch norm. x is a tensor [rows, C]. Three tensors are fp32: stats [2, C] (mean, rstd = 1 / standard
-/// deviation), params [2, C] (gamma, beta) and dparams [2, C] (dgamma, dbeta).
+/// These kernels compute batch norm. x is a tensor [rows, C]. Three tensors are always fp32: stats [2, C] (mean, rstd =
+/// 1 / standard deviation), params [2, C] (gamma, beta) and dparams [2, C] (dgamma, dbeta).
 namespace cairn::runtime::device {
 
 struct RowSums : SumFormula {
@@ -16,9 +16,9 @@ struct RowSums : SumFormula {
   CAIRN_HD void add(Row, Column, const float (&x)[1], float, float (&sums)[1]) const { sums[0] += x[0]; }
 };
 
-/// Computes, for each column, the mean and the sum of squared differences from the mean. A thread updates its values by
-/// Welford's formulas. The results of threads are joined by the formula of Chan, Golub and LeVeque. With these
-/// formulas, neither a large mean nor an outlier reduces precision.
+/// Computes, for each column, the mean and the sum of squared differences from the mean. A thread updates its mean and
+/// its sum row by row, by Welford's formulas. The results of several threads are joined by the formula of Chan, Golub
+/// and LeVeque. With these formulas, neither a large mean nor an outlier reduces precision.
 struct ColumnMoments : PlainFormula {
   static constexpr int kSums = 2;
   float eps;
@@ -38,7 +38,8 @@ struct ColumnMoments : PlainFormula {
   CAIRN_HD void finish(std::int64_t, float (&sums)[2]) const { sums[1] = 1 / std::sqrt(sums[1] / rows + eps); }
 };
 
-/// Computes two sums per column. The sum of dy (x - mean), multiplied by rstd, is dgamma. The sum of dy is dbeta.
+/// Computes dgamma and dbeta of each column as sums over the rows: dgamma is the sum of dy * (x - mean), multiplied by
+/// rstd; dbeta is the sum of dy.
 struct BatchnormGradSums : SumFormula {
   static constexpr int kSums = 2;
   struct Column {
@@ -84,8 +85,8 @@ struct BatchnormMap : PlainFormula {
   }
 };
 
-/// Computes dx by normalize_grad(). Here, g = dy gamma and xhat = (x - mean) rstd. The mean of g is gamma dbeta / rows,
-/// and the mean of g xhat is gamma dgamma / rows.
+/// Computes dx by normalize_grad(), with g = dy * gamma and xhat = (x - mean) * rstd. The mean of g is gamma * dbeta /
+/// rows, and the mean of g * xhat is gamma * dgamma / rows.
 struct BatchnormGradMap : PlainFormula {
   struct Column {
     float mean, rstd, gamma, mean_g, mean_g_xhat;

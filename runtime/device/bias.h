@@ -5,11 +5,12 @@
 #include "cairn/core/host_device.h"
 #include "cairn/runtime/device/grid.h"
 
-/// A kernel that adds a bias to the result of a matrix product or convolution. It is used where the library does not
-/// add the bias itself.
+/// This kernel adds a bias to the result of a matrix product or convolution. It is used where the library does not add
+/// the bias itself.
 namespace cairn::runtime::device {
 
-/// Adds the bias to y, in place. place.at[0] is a row of y, and place.at[1] is a chunk of W elements in this row.
+/// Adds the bias to y, in place. place.at[0] is a row of y, and place.at[1] is the number of a chunk of W elements in
+/// this row.
 template <class T, int W>
 struct AddBias : StoreInOrder<T, W> {
   const T* bias;
@@ -23,8 +24,8 @@ struct AddBias : StoreInOrder<T, W> {
   }
 };
 
-/// Adds the bias of `elements` elements to each of the contiguous rows of y. The sums are rounded to T, so an element
-/// of bf16 is rounded twice: as the product's result, and as the sum.
+/// Adds the bias of `elements` elements to each of the contiguous rows of y. The sums are rounded to T. So a bf16
+/// element is rounded twice: when the product is stored, and when the sum is stored.
 template <class T, class Machine>
 void add_bias(Launcher<Machine>& launcher, const T* bias, T* y, std::int64_t rows, std::int64_t elements) {
   with_width<T>(rows_are_packed<T>(elements), [&]<int kWidth>(Width<kWidth>) {

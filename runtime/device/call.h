@@ -11,10 +11,10 @@
 #include "cairn/runtime/device/library.h"
 #include "cairn/runtime/support/extents.h"
 
-/// The kernels in this folder are templates over a Machine, which runs them, and over Teams, which are groups of
-/// cooperating threads (core/machine/). On the host, a team is one thread. With CUDA (folder cuda/), a team is a warp
-/// or a thread block. This folder itself makes no calls to CUDA. The bits of a result depend only on the arguments and
-/// on the kind of machine.
+/// The kernels in this folder are templates. Their parameters are a Machine, which runs kernels, and Teams, which are
+/// groups of cooperating threads (core/machine/). On the host, a team is one thread. With CUDA (folder cuda/), a team
+/// is a warp or a thread block. This folder itself makes no calls to CUDA. The bits of a result depend only on the
+/// arguments and on the kind of machine.
 namespace cairn::runtime::device {
 
 /// An argument of an op, in the memory of the machine that executes the op. The data begins at a multiple of 16 bytes.
@@ -24,8 +24,8 @@ struct Tensor {
   Extents shape;
 };
 
-/// Divides an op's scratch among the temporary arrays that the op needs. Without a base address, it only counts their
-/// bytes. So the same code can compute how much scratch an op needs, and use it.
+/// Divides an op's scratch among the temporary arrays that the op needs. Without a base address, only counts the bytes
+/// of these arrays. So the same code both computes how much scratch an op needs and uses the scratch.
 class Scratch {
  public:
   Scratch() = default;
@@ -46,8 +46,8 @@ class Scratch {
     return reinterpret_cast<T*>(base_ + begin);
   }
   std::int64_t used() const { return used_; }
-  /// Returns the number of bytes of scratch that the op has, or nullopt if it is not known yet. With more scratch, an
-  /// op can choose a faster algorithm.
+  /// Returns the number of bytes of scratch that the op has, or nullopt if this number is not known yet. With more
+  /// scratch, an op can choose a faster algorithm.
   std::optional<std::int64_t> given() const { return given_; }
   bool counts() const { return counts_; }
 
@@ -59,7 +59,7 @@ class Scratch {
 };
 
 /// One execution of an op. The op must have passed core::check_op and the check of types when the graph was built. If
-/// `scratch` only counts bytes, tensors have no memory and nothing is executed.
+/// `scratch` only counts bytes, the tensors have no memory (null pointers), and nothing is executed.
 struct Call {
   const core::Op& op;
   std::span<const Tensor> args;
@@ -67,8 +67,9 @@ struct Call {
   Library& library;
   bool tf32 = false;  ///< whether products may round fp32 factors to TF32
   Scratch scratch;
-  std::span<void* const> more = {};            ///< outputs beyond the first; empty while only counting
-  const std::uint64_t* dropout_key = nullptr;  ///< a dropout_key() in the machine's memory; nullptr: 0
+  std::span<void* const> more = {};  ///< outputs beyond the first; empty while only counting
+  const std::uint64_t* dropout_key =
+      nullptr;  ///< the step's dropout_key(), in the machine's memory; nullptr stands for the key 0
 
   const core::OpAttrs& attrs() const { return op.attrs; }
   Extents shape(std::size_t i) const { return args[i].shape; }
@@ -89,7 +90,8 @@ struct Call {
   }
 };
 
-/// Returns the convolution of a call of conv2d or of one of its gradients.
+/// Returns the shape of the convolution that a call computes. The call's op is conv2d, or computes a gradient of
+/// conv2d.
 inline ConvShape conv_shape(const Call& call) {
   using core::OpKind;
   const OpKind kind = call.op.kind;
@@ -117,7 +119,7 @@ inline ConvShape conv_shape(const Call& call) {
   return s;
 }
 
-/// The part of a Machine that ops use. Executes nothing if the call only counts how much scratch the op needs
+/// Launches an op's kernels on a Machine. Launches nothing if the call only counts how much scratch the op needs
 /// (Scratch::counts()).
 template <class Machine>
 class Launcher {

@@ -9,24 +9,25 @@
 #include "cairn/runtime/device/bias.h"
 #include "cairn/runtime/device/grid.h"
 
-/// Convolutions. A library (cuDNN on a GPU) computes the shapes that it supports. All others are computed as matrix
-/// products over patches. The patch of an output pixel consists of the kernel_h x kernel_w x in_channels inputs that it
-/// depends on. Patches of a few images (a tile) at a time are gathered into scratch. A 1x1 kernel needs no patches.
+/// This file computes convolutions. If a library (cuDNN on a GPU) supports the shape of a convolution, the library
+/// computes it. Otherwise, it is computed as matrix products over patches. The patch of an output pixel consists of the
+/// kernel_h x kernel_w x in_channels inputs that the pixel depends on. Patches are gathered into scratch, for a few
+/// images (a tile) at a time. A 1x1 kernel with stride 1 and no padding needs no patches.
 namespace cairn::runtime::device {
 
 /// Largest number of bytes that the patches of a tile (a few images) should take.
 inline constexpr std::int64_t kConvTileBytes = std::int64_t{64} << 20;
 
-/// A division of the images into tiles. Tiles consist of whole images, so that each element of dx belongs to one tile
-/// only.
+/// Says how the images are divided into tiles. A tile consists of whole images, so that each element of dx belongs to
+/// one tile only.
 struct ConvTiles {
   std::int64_t images = 0;  ///< number of images in a tile; the last tile may have fewer
   std::int64_t count = 0;
 };
 
-/// Returns tiles of about equal size with at most `limit` bytes of patches. There is one exception to the limit: if
-/// necessary, a tile has more images, so that its part of y takes a multiple of 16 bytes. Products are faster if every
-/// tile begins at such a multiple.
+/// Returns tiles of about equal size, whose patches take at most `limit` bytes each. Products are faster if the part of
+/// y of every tile begins at a multiple of 16 bytes. If this needs more images per tile than the limit allows, the
+/// tiles get more images.
 inline ConvTiles conv_tiles(const ConvShape& s, std::int64_t limit) {
   const std::int64_t width = core::element_bytes(s.type);
   const std::int64_t y_bytes = s.out_h * s.out_w * s.out_c * width;
@@ -42,8 +43,8 @@ inline ConvTiles conv_tiles(const ConvShape& s, std::int64_t limit) {
 }
 
 /// Copies the patches of x, with zeros outside the image. place.at[0], [1] and [2] are image, row and column of y.
-/// place.at[3] is the row of the kernel, and place.at[4] is a chunk of W elements in this row. A row of a patch is
-/// contiguous in x, too, so the copy goes chunk by chunk.
+/// place.at[3] is the row of the kernel, and place.at[4] is the number of a chunk of W elements in this row of the
+/// patch. A row of a patch is contiguous in x, too, so whole chunks can be copied.
 template <class T, int W>
 struct GatherPatches : StoreInOrder<T, W> {
   const T* x;
@@ -59,9 +60,9 @@ struct GatherPatches : StoreInOrder<T, W> {
   }
 };
 
-/// Computes dx from the gradients of the patches. Every element of dx is the sum of its copies in the patches, in
-/// ascending order of windows. place.at[0], [1] and [2] are image, row and column of dx, and place.at[3] is a chunk of
-/// W channels.
+/// Computes dx from the gradients of the patches. An element of x has a copy in every window that contains it. Its
+/// gradient in dx is the sum of the gradients of these copies, in ascending order of windows. place.at[0], [1] and [2]
+/// are image, row and column of dx, and place.at[3] is the number of a chunk of W channels.
 template <class T, int W>
 struct AddPatches : StoreInOrder<T, W> {
   const T* patches;
@@ -99,8 +100,8 @@ struct AddPatches : StoreInOrder<T, W> {
   }
 };
 
-/// Adds `count` tensors in order. Each begins `stride` chunks (of W elements) after the one before. place.at[0] is a
-/// chunk of the sum.
+/// Adds `count` tensors in order. Each tensor begins `stride` chunks (of W elements) after the previous tensor.
+/// place.at[0] is the number of a chunk of the sum.
 template <class T, int W>
 struct SumTensors : StoreInOrder<T, W> {
   const T* first;
@@ -112,7 +113,7 @@ struct SumTensors : StoreInOrder<T, W> {
   }
 };
 
-/// Computes a convolution as matrix products. T is the type in which elements of `s` are stored.
+/// Computes a convolution of shape `s` as matrix products. T is the type in which tensor elements are stored.
 template <class T, class Machine>
 class LoweredConv {
  public:
@@ -132,7 +133,7 @@ class LoweredConv {
         [&](std::int64_t, std::int64_t images) { bias_ = bias_ && call_.library.gemm_adds_bias(product(images)); });
   }
 
-  /// Computes y = patches w^T (+ bias).
+  /// Computes y = patches * w^T, and adds the bias if there is one.
   void forward(const T* x, const T* w, const T* bias, T* y) {
     T* patches = take_patches();
     void* workspace = take_workspace();
@@ -143,8 +144,8 @@ class LoweredConv {
     if (call_.args.size() == 3 && !bias_) add_bias(launcher_, bias, y, s_.images * pixels_, s_.out_c);
   }
 
-  /// Computes dx from the gradients of the patches, which are the product dy w. The gradients are stored as T, and
-  /// added in fp32.
+  /// Computes the gradients of the patches as the product dy * w, and dx as sums of these gradients. The gradients are
+  /// stored as T, and added in fp32.
   void grad_input(const T* dy, const T* w, T* dx) {
     T* patches = take_patches();
     void* workspace = take_workspace();
@@ -156,9 +157,10 @@ class LoweredConv {
     });
   }
 
-  /// Computes dw = dy^T patches, summed over tiles. In fp32, products are added in dw itself. In bf16, the product of
-  /// each tile is stored separately and rounded once. Their sum is computed in fp32 and rounded once. If the sum were
-  /// stored in dw after each tile, it would be rounded each time, and the error would grow with the number of tiles.
+  /// Computes dw as the sum of the products dy^T * patches of all tiles. In fp32, each product is added to dw. In bf16,
+  /// the product of each tile is stored separately and rounded once; then the sum of the products is computed in fp32
+  /// and rounded once. If the sum were stored in dw after each tile, it would be rounded each time, and the error would
+  /// grow with the number of tiles.
   void grad_weight(const T* dy, const T* x, T* dw) {
     T* patches = take_patches();
     void* workspace = take_workspace();
@@ -186,8 +188,8 @@ class LoweredConv {
  private:
   bool pointwise() const { return s_.kernel_h == 1 && s_.kernel_w == 1 && s_.stride == 1 && s_.pad == 0; }
 
-  /// Returns the address `offset` elements behind `tensor`, or nullptr if `tensor` is nullptr. There are no tensors
-  /// while scratch is only counted.
+  /// Returns the address `offset` elements behind `tensor`, or nullptr if `tensor` is nullptr, as it is while scratch
+  /// is only counted.
   template <class U>
   static U* at(U* tensor, std::int64_t offset) {
     return tensor == nullptr ? nullptr : tensor + offset;
@@ -200,8 +202,9 @@ class LoweredConv {
     }
   }
 
-  /// Calls body(first image, images) for the first tile, for the second tile, and for the last tile if it is smaller.
-  /// The product of every other tile has the same shape as that of the second tile.
+  /// Calls body(first image, number of images) once for each shape that the products of the tiles can have: for the
+  /// first tile, for the second tile, and for the last tile if it is smaller. All remaining tiles have products of the
+  /// same shape as the second tile.
   template <class F>
   void for_sizes(const F& body) {
     for_tiles([&](std::int64_t first, std::int64_t images) {
@@ -239,8 +242,8 @@ class LoweredConv {
 
   T* take_patches() { return pointwise() ? nullptr : call_.scratch.template take<T>(tiles_.images * pixels_ * patch_); }
 
-  /// Takes one workspace that suffices for the products of all tiles. The products differ in the number of images, and
-  /// in whether the result is added to that of the tiles before.
+  /// Takes one workspace that suffices for the products of all tiles. The products can differ in the number of images,
+  /// and in whether the result is added to the sum of the previous tiles.
   void* take_workspace() {
     std::int64_t bytes = 0;
     for_sizes([&](std::int64_t first, std::int64_t images) {
@@ -250,7 +253,8 @@ class LoweredConv {
     return call_.scratch.template take<std::byte>(bytes);
   }
 
-  /// Returns the patches of images [first, first + images).
+  /// Gathers the patches of images [first, first + images) into `patches` and returns them. If patches are not needed,
+  /// returns the images in x.
   const T* gathered(const T* x, std::int64_t first, std::int64_t images, T* patches) {
     const T* const tile = at(x, first * s_.in_h * s_.in_w * s_.in_c);
     if (pointwise()) return tile;
@@ -279,7 +283,7 @@ class LoweredConv {
   Slide rows_, cols_;
   std::int64_t pixels_;  ///< number of pixels of y in one image
   std::int64_t patch_;   ///< number of elements in a patch
-  bool bias_ = false;    ///< whether the products add the bias
+  bool bias_ = false;    ///< whether the library adds the bias within the products
 };
 
 template <class T, class Machine>
@@ -296,12 +300,12 @@ void lower_conv(Launcher<Machine>& launcher, Call& call, const ConvShape& s, std
   }
 }
 
-/// Computes conv() with tiles whose patches take at most `tile_bytes` instead of the default.
+/// Does the same as conv(), with tiles whose patches take at most `tile_bytes` bytes instead of kConvTileBytes.
 template <class Machine>
 void conv_in_tiles(Launcher<Machine>& launcher, Call& call, std::int64_t tile_bytes) {
   const ConvShape s = conv_shape(call);
-  // Without a bias, the size of the op's scratch says which of several algorithms to use. With a bias it does not,
-  // because the algorithms are measured without one.
+  // Without a bias, the size of the op's scratch selects one of several algorithms. With a bias, the library selects
+  // the algorithm, because the algorithms were measured only without a bias.
   const bool has_variants = call.args.size() < 3;
   const auto workspace_bytes = call.library.conv_workspace(s, has_variants ? call.scratch.given() : std::nullopt);
   with_storage(s.type, [&]<class T>(TypeTag<T>) {

@@ -9,8 +9,8 @@
 
 namespace cairn::runtime::device {
 
-/// Converts fp32 elements to bf16, or back. It accesses single elements, because the tensor of a caller may begin at
-/// any multiple of an element's size.
+/// Converts fp32 elements to bf16, or bf16 elements to fp32. Accesses single elements, because a tensor of the caller
+/// may begin at any multiple of an element's size.
 template <class From, class To>
 struct Convert {
   static constexpr int kThreads = 256;
@@ -27,7 +27,8 @@ struct Convert {
   }
 };
 
-/// Converts at least one element to the type `to_type`, which is f32 or bf16, from the other type.
+/// Converts `elements` elements to `to_type`: from bf16 if `to_type` is f32, from f32 if it is bf16. `elements` must be
+/// at least 1.
 template <class Machine>
 void convert(const Machine& machine, const void* from, void* to, core::ElementType to_type, std::int64_t elements) {
   using Round = Convert<float, core::Bf16>;

@@ -7,9 +7,9 @@
 #include "cairn/core/host_device.h"
 #include "cairn/core/support/bf16.h"
 
-/// Functions that move elements between memory and registers. Elements are stored as T, which is float or core::Bf16;
-/// arithmetic is in float. Elements are moved in packs of 16 bytes, or one by one if rows do not begin at multiples of
-/// 16 bytes.
+/// These functions move tensor elements between memory and registers. Elements are stored as T, which is float or
+/// core::Bf16; arithmetic is in float. Elements are moved in packs of 16 bytes, or one by one if rows do not begin at
+/// multiples of 16 bytes.
 namespace cairn::runtime::device {
 
 /// The elements of one memory access of 16 bytes. T is float or core::Bf16.
@@ -27,7 +27,7 @@ CAIRN_HD T from_float(float x) {
   return T(x);
 }
 
-/// Returns whether contiguous rows of `cols` elements all begin at multiples of 16 bytes, given that the first one
+/// Returns whether contiguous rows of `cols` elements all begin at multiples of 16 bytes, given that the first row
 /// does.
 template <class T>
 CAIRN_HD bool rows_are_packed(std::int64_t cols) {
@@ -73,7 +73,7 @@ CAIRN_HD inline float float_of_bits(std::uint32_t bits) {
   return value;
 }
 
-/// Returns two floats, rounded to bf16, in one word. Rounds as Bf16(float) does.
+/// Rounds two floats to bf16, as Bf16(float) does, and returns both in one word.
 CAIRN_HD inline std::uint32_t two_halves(float lower, float upper) {
 #ifdef CAIRN_DEVICE_PASS
   std::uint32_t word;
@@ -86,15 +86,16 @@ CAIRN_HD inline std::uint32_t two_halves(float lower, float upper) {
 
 }  // namespace detail
 
-/// Loads elements [W * index, W * index + W) of a tensor that is aligned to W elements. The index counts groups of W,
-/// because nvcc combines words into one access only if it sees that the address is a multiple of the access's size.
+/// Loads elements [W * index, W * index + W) of a tensor that is aligned to W elements. `index` counts groups of W
+/// elements: this shows nvcc that the address is a multiple of the access's size, without which nvcc does not combine
+/// words into one access.
 template <int W, class T>
 CAIRN_HD Loaded<T, W> load(const T* tensor, std::int64_t index) {
   static_assert(sizeof(Loaded<T, W>) == W * sizeof(T));
   return reinterpret_cast<const Loaded<T, W>*>(tensor)[index];
 }
 
-/// Stores loaded elements, without a conversion, to elements [W * index, W * index + W) of `tensor`.
+/// Stores loaded elements to elements [W * index, W * index + W) of `tensor`, without a conversion.
 template <class T, int W>
 CAIRN_HD void store(T* tensor, std::int64_t index, const Loaded<T, W>& loaded) {
   reinterpret_cast<Loaded<T, W>*>(tensor)[index] = loaded;
@@ -147,7 +148,7 @@ CAIRN_HD void load_floats(const float* tensor, std::int64_t index, float (&value
   }
 }
 
-/// Rounds W values and stores them to elements [W * index, W * index + W).
+/// Rounds W values to the type of `tensor` and stores them to elements [W * index, W * index + W).
 template <int W>
 CAIRN_HD void store_floats(float* tensor, std::int64_t index, const float (&values)[W]) {
   Loaded<float, W> rounded;
@@ -185,7 +186,7 @@ CAIRN_HD void store_packs(core::Bf16* tensor, std::int64_t index, const float (&
   for (int i = 0; i < W; ++i) tensor[index * W + i] = core::Bf16(values[i]);
 }
 
-/// Returns the sum of W values, which are added in pairs.
+/// Returns the sum of W values. Adds them pairwise, in log2(W) rounds.
 template <int W>
 CAIRN_HD float sum_values(const float (&values)[W]) {
   float sum[W];
@@ -199,9 +200,10 @@ CAIRN_HD float sum_values(const float (&values)[W]) {
   return sum[0];
 }
 
-/// Calls use(i, load(i)) for i = first, first + step, ... below end. Issues kUnroll loads before the first of their
-/// results is used. The compiler cannot reorder loads in this way itself, because `use` might write to what is loaded.
-/// kWhole says that the number of calls is a multiple of kUnroll for every thread.
+/// Calls use(i, load(i)) for i = first, first + step, ... below end. Issues kUnroll loads before it uses the first of
+/// their results, so that several loads are in flight. The compiler cannot reorder loads like this itself, because
+/// `use` might write to the memory that is loaded. If kWhole is set, the number of calls must be a multiple of kUnroll
+/// for every thread.
 template <int kUnroll, bool kWhole = false, class Index, class Load, class Use>
 CAIRN_HD void load_ahead(Index first, int step, Index end, const Load& load, const Use& use) {
   for (; first < end; first += kUnroll * step) {
@@ -219,7 +221,7 @@ CAIRN_HD void load_ahead(Index first, int step, Index end, const Load& load, con
   }
 }
 
-/// Elements [W * index, W * index + W) of N tensors.
+/// The elements [W * index, W * index + W) of N tensors, as load_all() loads them.
 template <class T, int W, int N>
 struct LoadedAll {
   Loaded<T, W> of[N];
@@ -232,7 +234,8 @@ CAIRN_HD LoadedAll<T, W, N> load_all(const T* const (&in)[N], std::int64_t index
   return loaded;
 }
 
-/// Calls body(p, loaded) for the packs (16 bytes each) [begin, end) of N tensors. The team's threads share the packs.
+/// Calls body(p, loaded) for each pack p (16 bytes) in [begin, end), where loaded[n] is pack p of tensor n. The team's
+/// threads share the packs.
 template <int kUnroll, int N, class T, class Index, class Team, class F>
 CAIRN_HD void walk_packs(const Team& team, const T* const (&in)[N], Index begin, Index end, const F& body) {
   constexpr int kWidth = Pack<T>::kWidth;
@@ -241,9 +244,9 @@ CAIRN_HD void walk_packs(const Team& team, const T* const (&in)[N], Index begin,
       [&](Index p, const LoadedAll<T, kWidth, N>& packs) { body(p, packs.of); });
 }
 
-/// Calls body(index, values) for all elements of N tensors that team number `share` handles. values[i] holds the
-/// elements W * index + i of the N tensors. W is the number of elements in a pack (16 bytes), or 1. Every team handles
-/// `packs` packs. The first team also handles the elements behind the last whole pack of the tensor.
+/// Calls body(index, values) for all elements of N tensors that team number `share` handles. values[i][n] is element W
+/// * index + i of tensor n. W is the number of elements in a pack (16 bytes), or 1. Every team handles `packs` packs.
+/// The first team also handles the elements behind the last whole pack of the tensors.
 template <int kUnroll, int N, class T, class Team, class F>
 CAIRN_HD void visit_elements(const Team& team, const T* const (&in)[N], std::int64_t count, std::int64_t packs,
                              std::int64_t share, const F& body) {

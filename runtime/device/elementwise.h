@@ -8,7 +8,7 @@
 #include "cairn/runtime/device/elements.h"
 #include "cairn/runtime/support/element.h"
 
-/// Kernels of elementwise ops. Every thread keeps four accesses of 16 bytes in flight per argument.
+/// These kernels compute elementwise ops. Every thread keeps four accesses of 16 bytes in flight per argument.
 namespace cairn::runtime::device {
 
 namespace formulas {
@@ -35,7 +35,7 @@ struct GeluGrad {
 struct Dropout {
   DropoutMask mask;
   float factor;
-  const std::uint64_t* step_key;  ///< a dropout_key() in the machine's memory; nullptr: 0
+  const std::uint64_t* step_key;  ///< the step's dropout_key(), in the machine's memory; nullptr stands for the key 0
   CAIRN_HD Dropout of_thread() const {
     Dropout dropout = *this;
     if (step_key != nullptr) dropout.mask.key ^= *step_key;
@@ -52,7 +52,8 @@ struct MseGrad {
 
 }  // namespace formulas
 
-/// Returns the formula as a thread uses it, after it has read what all elements need.
+/// Returns a copy of the formula for one thread. If the formula has a member of_thread(), calls it, so that the thread
+/// reads data that all elements need only once.
 template <class Formula>
 CAIRN_HD Formula of_thread(const Formula& formula) {
   if constexpr (requires { formula.of_thread(); }) {
@@ -62,7 +63,8 @@ CAIRN_HD Formula of_thread(const Formula& formula) {
   }
 }
 
-/// Sets out[i] = formula(i, element i of each of the N arguments). `out` may be any of the arguments.
+/// Sets out[i] = formula(i, x) for all i < count, where x holds element i of each of the N arguments. `out` may be any
+/// of the arguments.
 template <class T, int N, class Formula>
 struct Map {
   static constexpr int kThreads = 256;

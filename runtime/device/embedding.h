@@ -9,7 +9,7 @@
 namespace cairn::runtime::device {
 
 /// Looks up rows of the table by their ids. place.at[0] is a sequence of the batch, place.at[1] is a position in the
-/// sequence, and place.at[2] is a chunk of W channels.
+/// sequence, and place.at[2] is the number of a chunk of W channels.
 template <class T, int W>
 struct Embedding : StoreInOrder<T, W> {
   const std::int32_t* ids;
@@ -22,8 +22,9 @@ struct Embedding : StoreInOrder<T, W> {
   }
 };
 
-/// Looks up rows of the table, and adds to each of them the row of `positions` for its position in the sequence. The
-/// sum is computed in store(), so that a thread issues all of its loads before it waits for one.
+/// Looks up rows of the table by their ids. Adds to each row the row of `positions` that belongs to its position in the
+/// sequence. The sum is computed in store(), not in load(), so that a thread issues all of its loads before it waits
+/// for one.
 template <class T, int W>
 struct EmbeddingAtPositions {
   Embedding<T, W> entries;
@@ -45,10 +46,10 @@ struct EmbeddingAtPositions {
   }
 };
 
-/// The sorted ids of embedding_grad, divided into segments of kSegment entries. With segments, teams have about equal
-/// work however often an id occurs. A run is a sequence of equal ids. A row of the table's gradient is the sum of the
-/// rows of dy that belong to a run. If a run crosses segments, its parts are summed separately and then added in order.
-/// So every sum is in ascending order of position.
+/// The ids of embedding_grad, sorted and divided into segments of kSegment entries. A run is a maximal sequence of
+/// equal ids; the row of the table's gradient for this id is the sum of the rows of dy that belong to the run. Each
+/// team sums up one segment, so teams have about equal work however often an id occurs. If a run crosses segments, its
+/// parts are summed separately and then added in order. So every sum is in ascending order of position.
 template <class T, int W>
 struct SortedIds {
   static constexpr int kThreads = 32;
@@ -66,7 +67,7 @@ struct SortedIds {
   std::int64_t count, chunks;
   /// A grid with one place per team. Its axes are the segment and the block of channels that the team handles. A block
   /// has as many chunks of W channels as a team has threads. There are fewer than 2^31 places, because a launch has
-  /// fewer teams than that.
+  /// fewer than 2^31 teams.
   Grid<2> teams;
 
   static Grid<2> teams_of(std::int64_t count, std::int64_t chunks) {

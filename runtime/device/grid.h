@@ -9,12 +9,12 @@
 #include "cairn/runtime/device/call.h"
 #include "cairn/runtime/device/elements.h"
 
-/// Kernels that compute a tensor in chunks of W successive elements. The position of a chunk is a place, which has one
-/// index per axis. Every chunk is computed from its place alone, independently of other chunks.
+/// The kernels of this file compute a tensor in chunks of W successive elements. The position of a chunk is called a
+/// place, and has one index per axis. Every chunk is computed independently of all other chunks.
 namespace cairn::runtime::device {
 
-/// W successive elements. They are loaded or stored by one access, or by several accesses of 16 bytes. Memory that
-/// holds elements of another type may be accessed as chunks.
+/// W successive elements, which are loaded or stored by one access, or by several accesses of 16 bytes. Memory that
+/// holds elements of another type than T may be accessed as chunks.
 template <class T, int W>
 struct [[gnu::may_alias]] alignas(W * sizeof(T) < 16 ? W * sizeof(T) : 16) Chunk {
   T value[W];
@@ -30,7 +30,7 @@ CAIRN_HD void store_chunk(T* tensor, std::int64_t index, const Chunk<T, W>& chun
   reinterpret_cast<Chunk<T, W>*>(tensor)[index] = chunk;
 }
 
-/// Rounds W values to a chunk of type T.
+/// Returns a chunk of W values, rounded to type T.
 template <class T, int W>
 CAIRN_HD Chunk<T, W> to_chunk(const float (&values)[W]) {
   Chunk<T, W> chunk;
@@ -40,8 +40,8 @@ CAIRN_HD Chunk<T, W> to_chunk(const float (&values)[W]) {
 }
 
 /// Adds the `count` chunks at index, index + stride, ... to `total`, in this order. Each chunk is loaded kAhead
-/// additions before it is added, so that kAhead loads are in flight. Issuing kAhead loads together would not have this
-/// effect: the device's compiler would move each load down to where its result is added.
+/// additions before it is added, so that kAhead loads are in flight. If the loop issued kAhead loads and then added
+/// their results, the device's compiler would move each load down to the addition of its result.
 template <int kAhead, int W, class T>
 CAIRN_HD void add_chunks(const T* tensor, std::int64_t index, std::int64_t stride, std::int64_t count,
                          Chunk<float, W>& total) {
@@ -62,8 +62,8 @@ CAIRN_HD void add_chunks(const T* tensor, std::int64_t index, std::int64_t strid
   }
 }
 
-/// Divides integers below 2^32 by a constant from 1 to 2^31. Instead of a division, which takes about twenty
-/// instructions on a GPU, it uses a product and a shift.
+/// Divides integers below 2^32 by a constant from 1 to 2^31. Uses a product and a shift instead of a division, which
+/// takes about twenty instructions on a GPU.
 class Divisor {
  public:
   Divisor() = default;
@@ -88,12 +88,12 @@ struct Place {
   std::int64_t at[N];
 };
 
-/// Largest number of places of a Grid on which Grid::place() may be called. That function divides by extents, and a
-/// Divisor must be at most 2^31.
+/// Largest number of places that a Grid may have if Grid::place() is called. That function divides by extents with a
+/// Divisor, which must be at most 2^31.
 inline constexpr std::int64_t kMostPlaces = INT32_MAX;
 
-/// The places of a dense tensor with N axes, in row-major order. A place has one index per axis and stands for one
-/// chunk of elements. All extents are at least 1.
+/// All places of a dense tensor with N axes, numbered in row-major order. A place has one index per axis and stands for
+/// one chunk of elements. All extents are at least 1.
 template <int N>
 class Grid {
  public:
@@ -126,8 +126,8 @@ class Grid {
   std::int64_t count_ = 1;
 };
 
-/// A part of a larger grid. The part begins at the place `first` of the larger grid, which has the index `first_index`
-/// there. In the larger grid, the places of a part have consecutive indices.
+/// A part of a larger grid. Its places have consecutive indices in the larger grid, from `first_index` on; `first` is
+/// the place with this index.
 template <int N>
 struct GridPart {
   Grid<N> grid;
@@ -147,8 +147,9 @@ struct GridPart {
 template <int N>
 std::vector<GridPart<N>> parts_of(const Grid<N>& grid, std::int64_t most) {
   if (grid.count() <= most) return {{grid, {}, 0, true}};
-  // The grid is divided along `axis`, the first axis whose slices have at most `most` places. (A slice has one index on
-  // this axis and on the axes before it.) Every combination of indices on the axes before it gets parts of its own.
+  // A slice along an axis is the set of places with fixed indices on this axis and on all axes before it. The grid is
+  // divided along `axis`, the first axis whose slices have at most `most` places. Each combination of indices on the
+  // axes before `axis` is divided separately.
   int axis = 0;
   std::int64_t outer = 1, slice = grid.count() / grid.extent(0);
   while (slice > most && axis + 1 < N) {
@@ -177,8 +178,8 @@ std::vector<GridPart<N>> parts_of(const Grid<N>& grid, std::int64_t most) {
   return parts;
 }
 
-/// A kernel that calls body.store(place, index, body.load(place)) for every place of a part of a grid. Each thread
-/// handles kUnroll places at once: it starts all their loads before it uses a result (load_ahead).
+/// Kernel that calls body.store(place, index, body.load(place)) for every place of a part of a grid. Each thread
+/// handles kUnroll places at once: it starts the loads of all of them before it uses a result (load_ahead()).
 template <int kUnroll, int N, class Body>
 struct ForPlaces {
   static constexpr int kThreads = 256;
@@ -202,8 +203,8 @@ struct ForPlaces {
     Place<N> place;
     decltype(std::declval<const Body&>().load(Place<N>())) value;
   };
-  /// Loads and stores the places [begin, end) of the part. kWhole says that the part is the whole grid, and that every
-  /// thread gets exactly kUnroll places.
+  /// Loads and stores the places with indices [begin, end) in the part. If kWhole is set, the part must be the whole
+  /// grid, and every thread must get exactly kUnroll places.
   template <bool kWhole, class Team>
   CAIRN_HD void run(const Team& team, std::int64_t begin, std::int64_t end) const {
     const auto load = [&](std::int64_t index) {
@@ -226,7 +227,7 @@ struct ForPlaces {
   }
 };
 
-/// Base class of kernel bodies (ForPlaces) whose store() writes results in the order of places.
+/// Base class of bodies for ForPlaces: store() writes the chunk of a place to index `index` of `out`.
 template <class T, int W>
 struct StoreInOrder {
   T* out;
@@ -236,8 +237,8 @@ struct StoreInOrder {
   }
 };
 
-/// Computes a tensor with a Body, as ForPlaces describes. Memory is kept busy if every thread has about four accesses
-/// in flight. If a body has only one load per place, kUnroll should therefore be about four.
+/// Computes a tensor with a Body, as ForPlaces describes. Every thread should have about four accesses in flight to
+/// keep memory busy. So if load() makes one access per place, kUnroll should be about four.
 template <int kUnroll, class Machine, int N, class Body>
 void for_places(Launcher<Machine>& launcher, const Grid<N>& grid, const Body& body) {
   using Functor = ForPlaces<kUnroll, N, Body>;
@@ -246,7 +247,7 @@ void for_places(Launcher<Machine>& launcher, const Grid<N>& grid, const Body& bo
   }
 }
 
-/// The unit in which an op copies elements that it does not compute with. A unit consists of W words of type T, which
+/// The unit in which an op copies elements without computing with them. A unit consists of W words of type T, which
 /// hold `elements` elements. T is an integer type, so that element types of the same size share a kernel.
 template <class T, int W>
 struct Move {
@@ -272,7 +273,7 @@ void with_move(core::ElementType type, bool packed, const F& body) {
 template <int W>
 inline constexpr int kCopyUnroll = W == 1 ? 8 : 4;
 
-/// The range [begin, end) of positions along an axis.
+/// A range [begin, end) of positions or of windows along an axis.
 struct Range {
   std::int32_t begin, end;
 };
@@ -294,7 +295,7 @@ class Slide {
     const std::int64_t begin = origin(window), end = begin + kernel_;
     return {static_cast<std::int32_t>(begin > 0 ? begin : 0), static_cast<std::int32_t>(end < extent_ ? end : extent_)};
   }
-  /// Returns the range of windows that contain a position of the image.
+  /// Returns the range of those windows that contain the given position of the image.
   CAIRN_HD Range over(std::int64_t position) const {
     const std::int64_t padded = position + pad_;
     const std::int64_t last = by_stride_.quotient(static_cast<std::uint32_t>(padded));

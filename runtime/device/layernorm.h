@@ -7,8 +7,8 @@
 #include "cairn/runtime/device/reductions.h"
 #include "cairn/runtime/support/element.h"
 
-/// Kernels of layer norm. x is a tensor [rows, C]. stats [rows, 2] (mean, rstd = 1 / standard deviation) and params [2,
-/// C] (gamma, beta) are fp32.
+/// These kernels compute layer norm. x is a tensor [rows, C]. stats [rows, 2] (mean, rstd = 1 / standard deviation) and
+/// params [2, C] (gamma, beta) are fp32.
 namespace cairn::runtime::device {
 
 struct alignas(8) RowStats {
@@ -20,8 +20,9 @@ struct TwoSums {
   CAIRN_HD TwoSums operator+(const TwoSums& other) const { return {first + other.first, second + other.second}; }
 };
 
-/// Computes the mean of a row. Then sums up the differences from the mean, and their squares. Without rounding errors,
-/// the sum of the differences would be 0. With this sum, the mean and the variance are corrected.
+/// Computes the mean and rstd of a row. First computes the mean, then the sum of the differences from the mean, and the
+/// sum of their squares. Without rounding errors, the first sum would be 0, so it is used to correct the mean and the
+/// variance.
 template <class T>
 struct LayernormStatsRow {
   static constexpr bool kReadsTwice = true;
@@ -59,7 +60,8 @@ struct LayernormStatsRow {
   }
 };
 
-/// Computes the statistics of a row, then the normalised row. Reads x from memory only once.
+/// Computes the statistics of a row, then the normalised row. If the row is staged (Rows), x is read from global memory
+/// only once.
 template <class T>
 struct LayernormRow {
   static constexpr bool kReadsTwice = true;
@@ -120,8 +122,8 @@ struct LayernormGradSums : SumFormula {
   }
 };
 
-/// Computes dx by normalize_grad(). Takes the means of g = dy gamma and of g xhat over the row, where xhat = (x - mean)
-/// rstd.
+/// Computes dx of a row by normalize_grad(). For this, computes the means of g = dy * gamma and of g * xhat over the
+/// row, where xhat = (x - mean) * rstd.
 template <class T>
 struct LayernormGradRow {
   static constexpr bool kReadsTwice = true;

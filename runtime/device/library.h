@@ -8,14 +8,14 @@
 #include "cairn/core/op.h"
 #include "cairn/runtime/scratch.h"
 
-/// The interface to a library that computes matrix products and convolutions. On a GPU, this is the vendor's library if
-/// there is one.
+/// This file declares the interface to a library that computes matrix products and convolutions. On a GPU, this is the
+/// vendor's library if there is one.
 namespace cairn::runtime::device {
 
 /// A product C = alpha op(A) op(B) (+ bias) (+ C). Matrices are row-major, with contiguous rows and batches. op(A) is m
 /// x k; with trans_a, A is stored as k x m. op(B) is k x n; with trans_b, B is stored as n x k. The bias has n elements
-/// and is added to every row. All tensors are of one type, f32 or bf16; sums are fp32. A library is free to round a
-/// bf16 product before it adds the bias or C.
+/// and is added to every row. All tensors have the same type, f32 or bf16; sums are fp32. A library may round a bf16
+/// product before it adds the bias or C.
 struct GemmShape {
   bool trans_a = false, trans_b = false;
   bool bias = false;
@@ -51,8 +51,8 @@ enum class ConvKind : std::uint8_t {
 };
 
 /// A convolution without bias. x is [images, in_h, in_w, in_c], w is [out_c, kernel_h, kernel_w, in_c], and y is
-/// [images, out_h, out_w, out_c]. All sides are padded with zeros. It is a cross-correlation: the kernel is not
-/// flipped.
+/// [images, out_h, out_w, out_c]. x is padded with `pad` zeros on every side. The kernel is not flipped, so
+/// mathematically this is a cross-correlation.
 struct ConvShape {
   ConvKind kind = ConvKind::forward;
   bool tf32 = false;  ///< factors may be rounded to TF32; f32 only
@@ -79,23 +79,24 @@ class Library {
  public:
   virtual ~Library() = default;
 
-  /// Returns the bytes of workspace that gemm() needs, aligned to 256.
+  /// Returns the bytes of workspace that gemm() needs. The workspace must be aligned to 256 bytes.
   virtual std::int64_t gemm_workspace(const GemmShape& shape) = 0;
   /// Returns whether gemm() can add the bias of this product. If not, callers must compute the product without the bias
   /// and add the bias themselves.
   virtual bool gemm_adds_bias(const GemmShape& shape) = 0;
   virtual void gemm(const GemmShape& shape, const GemmOperands& operands, void* workspace) = 0;
-  /// Returns whether to compute a product in tiles (matmul.h), because that is faster than gemm(). Called only for
-  /// products whose rows do not all begin at multiples of 16 bytes.
+  /// Returns whether a product should be computed in tiles (matmul.h), because tiles are faster than one call of
+  /// gemm(). Called only for products whose rows do not all begin at multiples of 16 bytes.
   virtual bool gemm_in_tiles(const GemmShape& shape) = 0;
-  /// Returns the bytes of workspace with which conv() computes a convolution, or nullopt if it is to be computed as
-  /// matrix products over patches (conv.h). `scratch` is the number of bytes of scratch that the op has; a library can
-  /// have faster algorithms that need more workspace. If `scratch` is not given, the library chooses.
+  /// Returns the bytes of workspace with which conv() computes a convolution. Returns nullopt if the convolution is to
+  /// be computed as matrix products over patches (conv.h) instead. `scratch` is the number of bytes of scratch that the
+  /// op has: with more workspace, the library can have a faster algorithm. If `scratch` is nullopt, the library chooses
+  /// the algorithm.
   virtual std::optional<std::int64_t> conv_workspace(const ConvShape& shape, std::optional<std::int64_t> scratch) = 0;
   /// Computes a convolution. `workspace_bytes` is what conv_workspace() returned; this number identifies the algorithm.
   virtual void conv(const ConvShape& shape, const ConvOperands& operands, void* workspace,
                     std::int64_t workspace_bytes) = 0;
-  /// Returns the ways in which the library can compute a convolution. They differ in scratch and time.
+  /// Returns the ways in which the library can compute a convolution, which differ in scratch and time.
   virtual std::vector<ScratchVariant> conv_variants(const ConvShape& shape) = 0;
 };
 

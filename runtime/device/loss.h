@@ -10,7 +10,7 @@
 
 namespace cairn::runtime::device {
 
-/// Computes the loss of each row of logits: -log(softmax) at the row's label.
+/// Computes the cross entropy of each row of logits: -log(softmax) of the element at the row's label.
 template <class T>
 struct CrossEntropyRow {
   static constexpr bool kReadsTwice = false;
@@ -62,7 +62,8 @@ struct Square {
   CAIRN_HD float operator()(const float (&x)[1]) const { return x[0] * x[0]; }
 };
 
-/// Sets out[team] = factor * sum of term(elements of N tensors) over the elements that the team handles.
+/// Sets out[t] = factor * the sum of term(x) over the elements that team t handles, where x holds the same element of
+/// each of the N tensors.
 template <class T, int N, class Term>
 struct SumElements {
   static constexpr int kThreads = 256;
@@ -74,7 +75,7 @@ struct SumElements {
   std::int64_t count;
   std::int64_t packs;  ///< number of packs that a team handles
   float factor;
-  const float* before = nullptr;  ///< a number to add to out[0], or nullptr
+  const float* before = nullptr;  ///< address of a number that is added to out[0], or nullptr
 
   template <class Team>
   CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
@@ -90,8 +91,9 @@ struct SumElements {
   }
 };
 
-/// Sets out = factor * sum of term(elements of N tensors), plus `*before` if `before` is given. Every team of a first
-/// launch sums up a part of the elements. A second launch of one team adds these sums.
+/// Sets *out = factor * the sum of term(x) over all `count` elements, where x holds the same element of each of the N
+/// tensors. Adds *before unless `before` is nullptr. In a first launch, every team sums up a part of the elements. A
+/// second launch, of one team, adds the sums of the teams.
 template <class T, int N, class Machine, class Term>
 void sum_elements(Launcher<Machine>& launcher, Scratch& scratch, const Term& term, const T* const (&in)[N], float* out,
                   std::int64_t count, double factor, const float* before = nullptr) {

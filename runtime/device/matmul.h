@@ -9,20 +9,20 @@
 #include "cairn/runtime/device/bias.h"
 #include "cairn/runtime/device/grid.h"
 
-/// Matrix products. A library computes them, but is slow if rows do not begin at multiples of 16 bytes, for example
-/// with a vocabulary of odd size. A product with such rows is computed in tiles of rows of op(A) and C; copies of these
-/// rows in scratch are padded.
+/// This file computes matrix products C = op(A) op(B). A library computes them, but libraries are slow if rows do not
+/// begin at multiples of 16 bytes, for example if a vocabulary has an odd size. A product with such rows is computed in
+/// tiles: a tile is a range of rows of op(A) and C, which are copied to scratch with padding behind each row.
 namespace cairn::runtime::device {
 
 /// Largest number of bytes that the padded rows of a tile should take.
 inline constexpr std::int64_t kGemmTileBytes = std::int64_t{32} << 20;
-/// The number of rows of a tile is a multiple of this number. Libraries divide a product into tiles of 128 rows
-/// themselves. With such a multiple, every tile begins at an aligned address.
+/// The number of rows of a tile is a multiple of this number. 128 rows are also the size in which libraries divide a
+/// product internally. With a multiple of 128 rows, every tile begins at an aligned address.
 inline constexpr std::int64_t kGemmTileRows = 128;
 
-/// How a product is divided into tiles.
+/// Says how a product is divided into tiles, and which matrices are padded.
 struct GemmTiles {
-  bool a = false, c = false;  ///< a: whether the rows of A are padded; c: whether those of C are
+  bool a = false, c = false;  ///< a: whether the rows of A are padded; c: whether the rows of C are padded
   std::int64_t rows = 0;      ///< number of rows of op(A) and C in a tile; the last tile may have fewer
 };
 
@@ -32,10 +32,11 @@ inline std::int64_t padded_row(const GemmShape& s, std::int64_t elements) {
   return blocks_of(elements, step) * step;
 }
 
-/// Divides a product into tiles. Returns nullopt in these cases:
-/// - tiles do not help, because all rows begin at multiples of 16 bytes, or because the rows of B, which are never
-///   padded, do not;
-/// - tiles are not possible, because there are several batches, or because the product is added to C.
+/// Divides a product into tiles whose padded rows take at most `limit` bytes (but at least kGemmTileRows rows). Returns
+/// nullopt in these cases:
+/// - tiles do not help, because all rows already begin at multiples of 16 bytes, or because some rows of B, which are
+///   never padded, do not begin at multiples of 16 bytes;
+/// - tiles are not supported, because there are several batches, or because the product is added to C.
 inline std::optional<GemmTiles> gemm_tiles(const GemmShape& s, std::int64_t limit) {
   const auto aligned = [&](std::int64_t row) { return padded_row(s, row) == row; };
   GemmTiles tiles{!aligned(s.row_of_a()), !aligned(s.n), 0};
@@ -46,8 +47,8 @@ inline std::optional<GemmTiles> gemm_tiles(const GemmShape& s, std::int64_t limi
   return tiles;
 }
 
-/// Copies rows of x, which are `stride` elements apart, and pads them with zeros to a multiple of W elements.
-/// place.at[0] is a row, and place.at[1] is a chunk of W elements in this row.
+/// Copies the rows of x, which begin `stride` elements apart, and pads each row with zeros to a multiple of W elements.
+/// place.at[0] is a row, and place.at[1] is the number of a chunk of W elements in this row.
 template <class T, int W>
 struct PadRows : StoreInOrder<T, W> {
   const T* x;
@@ -66,8 +67,8 @@ struct PadRows : StoreInOrder<T, W> {
   }
 };
 
-/// Copies padded rows to the contiguous rows of `out`, without the padding. place.at[0] is a row, and place.at[1] is a
-/// chunk of W elements in this row.
+/// Copies the padded rows to `out`, without the padding; the rows of `out` are contiguous. place.at[0] is a row, and
+/// place.at[1] is the number of a chunk of W elements in this row.
 template <class T, int W>
 struct UnpadRows {
   T* out;
@@ -128,9 +129,9 @@ class TiledGemm {
  private:
   static constexpr int kWidth = Pack<T>::kWidth;
 
-  /// Returns the number of stored rows of A in a tile of `rows` rows.
+  /// Returns the number of rows of A as it is stored (i.e. before op) in a tile of `rows` rows of op(A).
   std::int64_t a_rows(std::int64_t rows) const { return s_.trans_a ? s_.k : rows; }
-  /// Returns the number of elements in a stored row of A in a tile of `rows` rows.
+  /// Returns the number of elements of such a stored row of A in a tile of `rows` rows of op(A).
   std::int64_t a_elements(std::int64_t rows) const { return s_.trans_a ? rows : s_.k; }
   std::int64_t a_stride(std::int64_t rows) const { return padded_row(s_, a_elements(rows)); }
 
@@ -183,7 +184,7 @@ inline GemmOperands gemm_operands(const Call& call) {
   return operands;
 }
 
-/// Computes matmul() with the given tiles, or by one call of the library if `tiles` is empty.
+/// Does the same as matmul(), with the given tiles, or by one call of the library if `tiles` is nullopt.
 template <class Machine>
 void matmul_in_tiles(Launcher<Machine>& launcher, Call& call, GemmShape shape, const std::optional<GemmTiles>& tiles) {
   with_storage(shape.type, [&]<class T>(TypeTag<T>) {

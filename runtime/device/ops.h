@@ -13,7 +13,8 @@
 #include "cairn/core/precision.h"
 #include "cairn/runtime/device/call.h"
 
-/// Families of ops. A family is a function that executes several kinds of ops. Each is defined in a header of its own.
+/// This file declares the families of ops. A family is a function that executes several kinds of ops, and is defined in
+/// a header of its own.
 namespace cairn::runtime::device {
 
 template <class Machine>
@@ -76,7 +77,8 @@ void run_op(Machine& machine, Call& call) {
   kFamilies[static_cast<std::size_t>(call.op.kind)](launcher, call);
 }
 
-/// The op of a node and the shapes of its arguments, without memory for tensors. This suffices to count scratch.
+/// The op of a node and the shapes of its arguments, without memory for tensors. These suffice to count the scratch
+/// that the op needs.
 class BareOp {
  public:
   BareOp(const core::Graph& graph, core::NodeId v) : op_(*graph.op(v)), shapes_(core::arg_shapes(graph, v)) {
@@ -92,12 +94,13 @@ class BareOp {
 
  private:
   const core::Op& op_;
-  std::vector<core::Shape> shapes_;  // the tensors refer to them
+  std::vector<core::Shape> shapes_;  // the elements of args_ refer to these
   std::vector<Tensor> args_;
 };
 
 /// Returns the bytes of scratch that the op of node v takes on this machine, including workspaces of libraries. `given`
-/// is the number of bytes of scratch that the op will have. If `given` is missing, returns the op's usual scratch.
+/// is the number of bytes of scratch that the op will have, which can decide between algorithms. If `given` is nullopt,
+/// returns the op's usual scratch.
 template <class Machine>
 std::int64_t scratch_bytes(Machine& machine, Library& library, const core::Graph& graph, core::NodeId v, bool tf32,
                            std::optional<std::int64_t> given = std::nullopt) {
@@ -128,8 +131,8 @@ std::vector<ScratchVariant> scratch_variants(Machine& machine, Library& library,
   return variants;
 }
 
-/// Returns the graph with scratch_bytes() as the scratch of every node that has an op. Negative scratch stays as it is;
-/// it means that an output takes over the storage of an input.
+/// Returns a copy of the graph in which every node with an op has scratch_bytes() as its scratch. Negative scratch
+/// stays as it is; it means that an output takes over the storage of an input.
 template <class Machine>
 core::Graph with_scratch(Machine& machine, Library& library, const core::Graph& graph, bool tf32) {
   std::vector<std::int64_t> scratch;

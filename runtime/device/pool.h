@@ -6,12 +6,12 @@
 #include "cairn/core/host_device.h"
 #include "cairn/runtime/device/grid.h"
 
-/// Kernels for pooling and resizing images, which are stored as [images, height, width, channels]. A thread handles W
+/// These kernels pool and resize images, which are stored as [images, height, width, channels]. A thread handles W
 /// successive channels of one pixel (a chunk).
 namespace cairn::runtime::device {
 
 /// The windows of a maxpool over x. A window is given by a place: place.at[0], [1] and [2] are image, row and column of
-/// the output's pixel, and place.at[3] is a chunk of W channels.
+/// the output pixel, and place.at[3] is the number of a chunk of W channels.
 template <class T, int W>
 struct MaxWindows {
   const T* x;
@@ -23,8 +23,8 @@ struct MaxWindows {
     std::int32_t at[W];  ///< index of each maximum among the window's positions, in row-major order
   };
 
-  /// Finds the maximum of each channel in a window; of equal maxima, the first. As on the host, a maximum is NaN only
-  /// if the window's first element is NaN. Indices are right if they fit into int32.
+  /// Finds the maximum of each channel in a window, and its index; of several equal maxima, the first. As on the host,
+  /// a maximum is NaN only if the window's first element is NaN. The indices must fit into int32.
   CAIRN_HD Maxima find(const Place<4>& place) const {
     const Range y = rows.inside(place.at[1]), x_range = cols.inside(place.at[2]);
     const std::int64_t y0 = rows.origin(place.at[1]), x0 = cols.origin(place.at[2]);
@@ -72,7 +72,8 @@ struct MaxPool : StoreInOrder<T, W> {
   CAIRN_HD Chunk<T, W> load(const Place<4>& place) const { return windows.find(place).value; }
 };
 
-/// Writes the index of the maximum within each window as one byte. All indices must be below 256.
+/// Writes, for each window, the index of the maximum among the window's positions, as one byte. All indices must be
+/// below 256.
 template <class T, int W>
 struct Winners : StoreInOrder<std::uint8_t, W> {
   MaxWindows<T, W> windows;
@@ -85,7 +86,8 @@ struct Winners : StoreInOrder<std::uint8_t, W> {
   }
 };
 
-/// Writes the index of the maximum within each window and, unless `out` is nullptr, the maxima themselves.
+/// Writes, for each window, the index of the maximum among the window's positions and, unless `out` is nullptr, the
+/// maximum itself.
 template <class T, int W>
 struct MaxPoolWithIndices {
   using Maxima = typename MaxWindows<T, W>::Maxima;
@@ -102,8 +104,9 @@ struct MaxPoolWithIndices {
   }
 };
 
-/// Computes dx. Every element of dx is the sum of dy over the windows whose maximum is at this element, in ascending
-/// order of windows. `winners` holds the index of the maximum within each window.
+/// Computes dx of a max pooling. Every element of dx is the sum of dy over all windows whose maximum is at this
+/// element, in ascending order of windows. `winners` holds, for each window, the index of the maximum among the
+/// window's positions.
 template <class T, int W, class At>
 struct MaxPoolGrad : StoreInOrder<T, W> {
   const T* dy;
@@ -141,14 +144,15 @@ struct MaxPoolGrad : StoreInOrder<T, W> {
   }
 
  private:
-  static constexpr int kAhead = 2;  // with stride 2 and a kernel of at most 3, no position is in more windows than this
+  static constexpr int kAhead =
+      2;  // with stride 2 and a kernel of at most 3, no position is in more than two windows along an axis
 };
 
-/// Computes sums over the pixels of an image, for each channel, and with only one part also the means. The tensor x is
-/// regarded as [images, middle, channels]: the middle axis counts the pixels (rows) of an image, and stands for all
-/// axes between the first and the last one. The middle axis is divided into parts. A team handles one part, for a block
-/// of channels of one image. The team's threads are arranged in two dimensions: across the channels of the block (W per
-/// thread), and along the part.
+/// Computes the sum over all pixels of an image, for each channel. The tensor x is regarded as [images, middle,
+/// channels], where the middle axis counts the pixels (rows) of an image. It is divided into parts, whose sums are
+/// computed separately. If there is only one part, the kernel computes the means right away. A team handles one part,
+/// for a block of channels of one image. The team's threads are arranged in two dimensions: across the channels of the
+/// block (W channels per thread), and along the rows of the part.
 template <class T, int W>
 struct MiddleSums {
   static constexpr int kThreads = 256;
@@ -159,8 +163,8 @@ struct MiddleSums {
   T* means;                     ///< means [images, channels], if there is one part
   float* partials;              ///< sums [images, parts, channels], if there are several parts
   std::int64_t middle, chunks;  ///< number of rows of an image, and number of chunks in the channels of a row
-  /// - parts: number of parts.
-  /// - length: number of rows of each part, except that the last part can have fewer.
+  /// - parts: number of parts of the middle axis.
+  /// - length: number of rows of a part; the last part can have fewer.
   std::int64_t parts, length;
   std::int32_t across;  ///< number of chunks in a block
   /// A grid with one place per team. Its axes are the image, the part of the middle axis, and the block of channels
@@ -170,8 +174,8 @@ struct MiddleSums {
   static std::int32_t across_of(std::int64_t chunks) {
     return static_cast<std::int32_t>(std::min<std::int64_t>(chunks, kMaxAcross));
   }
-  /// Returns the number of parts into which the middle axis is divided. There are enough parts to occupy a large GPU,
-  /// but so few that every thread has several rows.
+  /// Returns the number of parts into which the middle axis is divided. There are enough parts to keep a large GPU
+  /// busy, but so few that every thread has several rows.
   static std::int64_t parts_of(std::int64_t images, std::int64_t middle, std::int64_t chunks) {
     constexpr std::int64_t kTeams = 2048, kRowsOfThread = 8;
     const std::int64_t across = across_of(chunks);
@@ -222,8 +226,8 @@ struct MiddleSums {
   }
 };
 
-/// Adds the sums of the parts (MiddleSums::partials) in order, and turns them into means. place.at[0] is an image, and
-/// place.at[1] is a chunk of W channels.
+/// Adds the sums of the parts (MiddleSums::partials) in order, and divides the total by the number of pixels, which
+/// gives the means. place.at[0] is an image, and place.at[1] is the number of a chunk of W channels.
 template <class T, int W>
 struct MeansOfParts : StoreInOrder<T, W> {
   MiddleSums<T, W> sums;
@@ -235,8 +239,8 @@ struct MeansOfParts : StoreInOrder<T, W> {
   }
 };
 
-/// Computes dx of a mean over the rows (pixels) of an image: every row is dy times `factor`, which is 1 / number of
-/// rows. place.at[0] is an image, place.at[1] is a row, and place.at[2] is a chunk of W channels.
+/// Computes dx of a mean over the pixels (rows) of an image: every row of dx is dy times `factor`, which is 1 / number
+/// of rows. place.at[0] is an image, place.at[1] is a row, and place.at[2] is the number of a chunk of W channels.
 template <class T, int W>
 struct MeanPoolGrad : StoreInOrder<T, W> {
   const T* dy;
@@ -250,10 +254,10 @@ struct MeanPoolGrad : StoreInOrder<T, W> {
   }
 };
 
-/// The four pixels of a larger image that correspond to one pixel of the smaller image. place.at[0] and [1] are row and
-/// column of the smaller image's pixel, and place.at[2] is a chunk of W channels. Rows are counted through all images,
-/// which are stored one below the other. Since the larger images have twice as many rows, row r of the smaller images
-/// corresponds to rows 2 r and 2 r + 1 of the larger ones.
+/// Finds the four pixels of an image that correspond to one pixel of the image of half the height and width.
+/// place.at[0] and [1] are row and column of the smaller image's pixel, and place.at[2] is the number of a chunk of W
+/// channels. Rows are counted through all images, which are stored one after another. So row r of the smaller images
+/// corresponds to rows 2 r and 2 r + 1 of the larger images.
 struct FourPixels {
   std::int64_t width;  ///< width of the smaller image
   std::int64_t chunks;
@@ -296,7 +300,7 @@ struct UpsampleGrad : StoreInOrder<T, W> {
 };
 
 /// Calls body(TypeTag<T>, Width<W>). T is the type in which the call's tensors are stored. W is the number of elements
-/// per access: those of 16 bytes if the number of channels permits that, else 1.
+/// per access: as many as fit into 16 bytes if the number of channels is a multiple of this, else 1.
 template <class F>
 void with_channels(const Call& call, std::int64_t channels, const F& body) {
   with_storage(call.op.type, [&]<class T>(TypeTag<T> tag) {
@@ -320,7 +324,8 @@ void maxpool(Launcher<Machine>& launcher, Call& call) {
   });
 }
 
-/// Writes the indices of the maxima of windows over x. Also writes the maxima, unless `out` is nullptr.
+/// Writes the index of the maximum of each window over x to `indices`. Also writes the maxima themselves, unless
+/// `maxima` is nullptr.
 template <class Machine>
 void write_maxima(Launcher<Machine>& launcher, Call& call, const void* x, Extents in, Extents out, void* maxima,
                   std::int32_t* indices) {
@@ -331,7 +336,7 @@ void write_maxima(Launcher<Machine>& launcher, Call& call, const void* x, Extent
   });
 }
 
-/// Computes dx from dy and the indices of the maxima.
+/// Computes dx from dy and `winners`, the indices of the maxima within their windows.
 template <class At, class Machine>
 void add_gradients(Launcher<Machine>& launcher, Call& call, Extents in, Extents out, const At* winners) {
   with_channels(call, in[3], [&]<class T, int kWidth>(TypeTag<T>, Width<kWidth>) {
@@ -353,7 +358,8 @@ void maxpool_with_indices_grad(Launcher<Machine>& launcher, Call& call) {
   add_gradients(launcher, call, call.out_shape(), call.shape(0), call.arg<std::int32_t>(1));
 }
 
-/// Stores the index of each maximum in one byte if the size of a window permits, else in four.
+/// Computes dx of a max pooling. First stores in scratch where the maximum of each window is. This takes one byte per
+/// window if a window has at most 256 positions, else four bytes.
 template <class Machine>
 void maxpool_grad(Launcher<Machine>& launcher, Call& call) {
   constexpr std::int64_t kOneByte = 16;  // a window of 16 x 16 has 256 positions

@@ -9,23 +9,24 @@
 #include "cairn/runtime/device/call.h"
 #include "cairn/runtime/device/elements.h"
 
-/// Functions that kernels on tensors [rows, cols] share. launch_rows is for ops on independent rows, reduce_columns for
-/// sums over the rows of every column, and map_columns for elementwise ops that need parameters of columns.
+/// Kernels on tensors [rows, cols] share the functions of this file. launch_rows() is for ops that treat each row
+/// independently, reduce_columns() for sums over all rows for each column, and map_columns() for elementwise ops with
+/// parameters per column.
 namespace cairn::runtime::device {
 
-// With the following functions, a team loops over rows of tensors. A loop reads N rows at the same time, and can write
-// one row. It accesses 16 bytes (a pack) at a time, except for the elements of a row before the first and after the
-// last 16-byte boundary. If these rows do not all begin equally far from such a boundary, the loop accesses single
-// elements instead. In two loops over rows of the same length that begin equally far from a boundary, a thread gets the
-// same columns. Rows have less than 2^32 elements.
+// With the following functions, a team of threads loops over the elements of rows. A loop reads N rows at the same
+// time, and can write one row. It accesses a pack (16 bytes) at a time, except for the elements of a row before the
+// first and after the last 16-byte boundary. If the rows of the loop do not all begin equally far from such a boundary,
+// the loop accesses single elements instead. In two loops over rows that have the same length and begin equally far
+// from a boundary, a thread handles the same columns. Rows have less than 2^32 elements.
 
-/// N rows of the same length. If the rows are staged, the first loop over them also copies them to shared memory, from
-/// which later loops read faster. A copy begins as far from a 16-byte boundary as its row. A thread can read the parts
-/// that it copied itself without a call of sync().
+/// N rows of the same length, which a team reads. If the rows are staged, the first loop over them also copies them to
+/// shared memory, from which later loops read faster. The copy of a row begins as far from a 16-byte boundary as the
+/// row itself. So later loops give each thread the columns that it has copied itself, and need no call of sync().
 template <class T, int N, bool kStaged = false>
 struct Rows {
   const T* row[N];
-  T* copy[N] = {};  ///< memory for the copies of staged rows
+  T* copy[N] = {};  ///< shared memory for the copies, if the rows are staged
 
   /// Returns the rows that loops after the first one must read.
   CAIRN_HD Rows<T, N> again() const {
@@ -35,7 +36,7 @@ struct Rows {
   }
 };
 
-/// Returns the number of elements between the last 16-byte boundary at or before `row` and `row`.
+/// Returns how many elements `row` begins after the last 16-byte boundary; 0 if it begins at a boundary.
 template <class T>
 CAIRN_HD int elements_past_boundary(const T* row) {
   return static_cast<int>(reinterpret_cast<std::uintptr_t>(row) % sizeof(Pack<T>) / sizeof(T));
@@ -66,15 +67,15 @@ struct RowCut {
 };
 
 /// Position of W successive elements in a row. From column `origin` on, the row is divided into groups of W elements.
-/// The elements are those of group `index`, which begins at `column`.
+/// These elements form group number `index`, which begins at column `column`.
 struct RowPlace {
   std::int64_t column;
   int origin;
   std::int64_t index;
 };
 
-/// Loops over N rows. Calls body(place, loaded), where `loaded` has the W elements of each row that are at `place`. W
-/// is the number of elements in 16 bytes, or 1.
+/// Loops over the elements of N rows. Calls body(place, loaded), where loaded[n] holds the W elements of row n that are
+/// at `place`. W is the number of elements in 16 bytes, or 1.
 template <int N, class T, class Team, class F>
 CAIRN_HD void walk_rows(const Team& team, const T* const (&rows)[N], const RowCut<T>& cut, const F& body) {
   constexpr int kUnroll = N == 1 ? 4 : 2;
@@ -98,7 +99,7 @@ CAIRN_HD void walk_rows(const Team& team, const T* const (&rows)[N], const RowCu
   }
 }
 
-/// Returns whether all rows begin as far from a 16-byte boundary as `other` does.
+/// Returns whether all rows begin as far from a 16-byte boundary as the address `other`.
 template <class T, int N, bool kStaged>
 CAIRN_HD bool begin_alike(const Rows<T, N, kStaged>& rows, const T* other) {
   bool alike = true;
@@ -106,8 +107,8 @@ CAIRN_HD bool begin_alike(const Rows<T, N, kStaged>& rows, const T* other) {
   return alike;
 }
 
-/// Loops over the rows. Calls body(column, values) with W elements of each row. W is the number of elements in 16
-/// bytes, or 1. values[n][i] is the element of row n in column `column + i`.
+/// Loops over the elements of the rows. Calls body(column, values) with W elements of each row. W is the number of
+/// elements in 16 bytes, or 1. values[n][i] is the element of row n in column `column + i`.
 template <int N, class T, bool kStaged, class Team, class F>
 CAIRN_HD void visit_packs(const Team& team, const Rows<T, N, kStaged>& rows, std::int64_t cols, const F& body) {
   const RowCut<T> cut(rows.row[0], cols, begin_alike(rows, rows.row[0]));
@@ -120,8 +121,9 @@ CAIRN_HD void visit_packs(const Team& team, const Rows<T, N, kStaged>& rows, std
   });
 }
 
-/// Loops over the rows. Calls formula(column, values, results), where `values` is as in visit_packs() and `results` is
-/// float[W]. results[i] is stored to column `column + i` of `out`, which may be one of the rows.
+/// Loops over the elements of the rows and writes a row `out`. Calls formula(column, values, results), where `values`
+/// is the same as in visit_packs(). The formula must fill `results`, an array float[W]; results[i] is stored in column
+/// `column + i` of `out`. `out` may be one of the rows.
 template <int N, class T, class Team, class F>
 CAIRN_HD void map_packs(const Team& team, const Rows<T, N>& rows, T* out, std::int64_t cols, const F& formula) {
   const RowCut<T> cut(out, cols, begin_alike(rows, out));
@@ -148,8 +150,8 @@ CAIRN_HD void fill_row(const Team& team, T* out, std::int64_t cols, float value)
 template <int W>
 CAIRN_HD void load_floats_anywhere(const float* from, float (&values)[W]) {
 #ifdef CAIRN_DEVICE_PASS
-  // This branch is only compiled for the device, because GCC 12 would merge it with the loop below and assume its
-  // alignment there, too.
+  // This branch is only compiled for the device, because GCC 12 would merge it with the loop below and assume there,
+  // too, that `from` is aligned.
   if (W % Pack<float>::kWidth == 0 && elements_past_boundary(from) == 0) {
     load_floats(from, 0, values);
     return;
@@ -159,19 +161,20 @@ CAIRN_HD void load_floats_anywhere(const float* from, float (&values)[W]) {
   for (int i = 0; i < W; ++i) values[i] = from[i];
 }
 
-// The following types distribute rows to teams. A long row is handled by a thread block, a shorter one by a warp or by
-// a part of a warp. Rows that are read twice are staged (copied to shared memory) if they fit.
+// The following types distribute rows to teams. A thread block handles a long row; a warp or a part of a warp handles a
+// shorter row. Rows that are read twice are staged (copied to shared memory) if they fit.
 
-/// A Team that is a part of a warp: neighbouring threads that handle a row of their own. It has no shared memory. All
-/// parts of a warp must make the same sequence of calls of sync() and reduce(). A part without a row therefore makes
-/// these calls too. The ranks of its threads are so high that its loops run zero times.
+/// A Team that is a part of a warp: `size` neighbouring threads, which handle one row. It offers no shared memory. All
+/// parts of a warp must make the same sequence of calls of sync() and reduce(), so a part that has no row makes these
+/// calls, too. The ranks of the threads of such a part are so high that its loops run zero times.
 template <class Warp>
 class WarpPart {
  public:
   static constexpr int kSlotBytes = 16;
 
   /// Makes the part of the warp to which this thread belongs. `size` must be a power of two that divides the warp's
-  /// size. `slots` must have kSlotBytes for every thread of the warp; it is not needed if the part is the whole warp.
+  /// size. `slots` must have room for kSlotBytes per thread of the warp; it is not needed if the part is the whole
+  /// warp.
   CAIRN_HD WarpPart(const Warp& warp, int size, bool has_row, std::byte* slots)
       : warp_(warp), size_(size), rank_(has_row ? warp.rank() & (size - 1) : kNoRow), slots_(slots) {}
 
@@ -204,8 +207,8 @@ class WarpPart {
 
 /// Describes how rows are distributed to teams of `threads` threads. Everything except `staged` and `shared_bytes`
 /// depends only on the number of threads and on the rows' length and type. Rows that are read twice are staged, i.e.
-/// copied to shared memory. Only rows of teams of kLongRows threads can be too long for a device's shared memory; in
-/// that case, they are not staged.
+/// copied to shared memory. The one exception is rows of teams of kLongRows threads: these rows can be too long for a
+/// device's shared memory, and are not staged then.
 struct RowLayout {
   int part = 0;            ///< number of threads per row
   int of_team = 0;         ///< number of rows per team
@@ -215,20 +218,20 @@ struct RowLayout {
   std::int64_t shared_bytes = 0;  ///< bytes of shared memory that a team needs
 
   /// Chooses the layout for rows of `cols` elements. `width` is the number of elements in 16 bytes. `inputs` is the
-  /// number of rows that are staged together: if the op reads its rows twice, this is the number of its arguments,
-  /// because each of them contributes one row. If the op reads its rows once, `inputs` is 0, and nothing is staged.
+  /// number of rows that are staged together. If the op reads its rows twice, this is the number of its arguments,
+  /// because each argument contributes one row. If the op reads its rows once, `inputs` is 0, and nothing is staged.
   /// `shared_limit` is the number of bytes of shared memory that a team can have.
   RowLayout(int threads, std::int64_t cols, std::int64_t width, std::int64_t inputs, std::int64_t shared_limit)
       : part(threads), packs(cols % width == 0 ? cols / width : blocks_of(cols + width - 1, width)) {
     if (threads == kWarp) {
-      // Each thread should make several accesses of 16 bytes (packs) per row, because otherwise the fixed work per row
-      // would dominate.
+      // Each thread should access several packs (16 bytes each) per row; with fewer, the fixed work per row would
+      // dominate.
       constexpr std::int64_t kPacksOfThread = 4;
       while (part > 1 && part / 2 * kPacksOfThread * width >= cols) part /= 2;
     }
     if (part < threads) slots = threads * 16;
-    // Shared memory has eight banks of 16 bytes. With an odd multiple of `part`, neighbouring rows begin in different
-    // banks.
+    // Pads rows in shared memory to an odd multiple of `part` packs. Shared memory has eight banks of 16 bytes, and
+    // with this padding neighbouring rows begin in different banks.
     while (part < 8 && (packs % part != 0 || packs / part % 2 == 0)) ++packs;
     of_team = threads / part;
     const std::int64_t stage = of_team * inputs * packs * 16;
@@ -240,9 +243,10 @@ struct RowLayout {
   static constexpr int kLongRows = 1024;  ///< number of threads of a team for rows that may not fit into shared memory
 };
 
-/// Applies an op to rows by calling op(team, row, source, cols, out row) for every row. `source` is the Rows of the
-/// op's N arguments, staged or not. `out row` can be the row of an argument. It is nullptr if the op writes no row.
-/// Op::kReadsTwice says whether the op reads rows twice, so that staging helps.
+/// Applies an op to rows by calling op(team, row, source, cols, out_row) for every row. `source` is a Rows object with
+/// this row of each of the op's N arguments, staged or not. `out_row` is the row to be written, which can be the row of
+/// an argument, or nullptr if the op writes no row. Op::kReadsTwice says whether the op reads rows twice, so that
+/// staging helps.
 template <class Op, class T, int N, int Threads>
 struct RowTeams {
   static constexpr int kThreads = Threads;
@@ -307,11 +311,12 @@ void launch_row_teams(Launcher<Machine>& launcher, const Op& op, const T* const 
 template <class T, int N, class Machine, class Op>
 void launch_rows(Launcher<Machine>& launcher, const Op& op, const T* const (&in)[N], T* out, std::int64_t rows,
                  std::int64_t cols) {
-  // A warp handles a row if the row takes at most this number of bytes, summed over all arguments. With this limit, the
+  // A warp handles a row if the row of all arguments together takes at most this number of bytes. With this limit, the
   // staged rows of several warps fit into a block's shared memory.
   constexpr std::int64_t kWarpBytes = 8192;
-  // Limit of the same kind for a block of 256 threads. With this limit, the staged rows of a block fit into the shared
-  // memory of every device, and on most devices those of several blocks fit.
+  // A block of 256 threads handles a row if the row of all arguments together takes at most this number of bytes. With
+  // this limit, the staged rows of one block fit into the shared memory of every device, and those of several blocks
+  // fit on most devices.
   constexpr std::int64_t kBlockBytes = 65536;
   const std::int64_t bytes = cols * static_cast<std::int64_t>(sizeof(T)) * N;
   if (bytes <= kWarpBytes) return launch_row_teams<RowLayout::kWarp>(launcher, op, in, out, rows, cols);
@@ -322,8 +327,8 @@ void launch_rows(Launcher<Machine>& launcher, const Op& op, const T* const (&in)
 }
 
 // With the following functions, a team loops over columns of a tensor. A thread goes down the rows and always handles
-// the same columns, which are called a piece. A piece is as wide as a pack (16 bytes), so that a thread accesses it at
-// once. If rows do not begin at multiples of 16 bytes, a piece is one element wide.
+// the same columns, which are called a piece. A piece is as wide as a pack (16 bytes), so that a thread accesses a
+// piece by one instruction. If rows do not begin at multiples of 16 bytes, a piece is one element wide.
 
 /// Describes how a tensor [rows, cols] is divided into tiles, one per team. A tile is a block of columns times a chunk
 /// of rows. The tiles depend only on the extents.
@@ -339,9 +344,9 @@ struct ColumnTiles {
   std::int64_t teams() const { return blocks * chunks; }
 };
 
-/// Returns tiles for about `teams` teams. A thread gets at least 4 and at most `most` rows, if there are enough rows. A
-/// tile is at most `across` pieces (groups of columns) wide. If there are few rows, a tile can be wider, so that no
-/// thread is idle.
+/// Returns tiles for about `teams` teams. If there are enough rows, a thread gets at least 4 and at most `most` rows. A
+/// tile is at most `across` pieces (groups of columns) wide; if there are few rows, it can be wider, so that no thread
+/// is idle.
 inline ColumnTiles column_tiles(std::int64_t rows, std::int64_t pieces, std::int64_t across, std::int64_t teams,
                                 std::int64_t most) {
   constexpr std::int64_t kFewest = 4;
@@ -365,7 +370,7 @@ struct TileThread {
   std::int64_t first, last;  ///< range of rows, [first, last)
   /// across: number of threads that share a row of the tile; down: number of rows that the threads handle at once.
   int across, down;
-  int lane, row;  ///< position of the thread in this arrangement; a thread with row >= down handles nothing
+  int lane, row;  ///< column and row of the thread in this arrangement; a thread with row >= down handles nothing
 
   template <class Team>
   CAIRN_HD TileThread(const Team& team, const ColumnTiles& tiles, std::int64_t rows, std::int64_t index) {
@@ -390,9 +395,9 @@ struct TileThread {
   }
 };
 
-/// Base class of formulas on columns, with defaults. A formula defines two types. Column is the data that the formula
-/// needs of a column; begin() loads these data for W neighbouring columns, once for many rows. Row is the data that the
-/// formula needs of a row; row() loads them.
+/// Base class of formulas on columns, with default members. A formula defines two types. Column holds the parameters
+/// that the formula has for a column; begin() loads them for W neighbouring columns, once for many rows. Row holds the
+/// parameters that the formula has for a row; row() loads them.
 struct PlainFormula {
   struct Column {};
   struct Row {};
@@ -405,8 +410,9 @@ struct PlainFormula {
   }
 };
 
-/// Calls body(r, row data, values) for the rows r of a thread's part of a tile. values[i] holds the elements of the N
-/// tensors in column i of `piece`, which has W columns. `stride` is the number of pieces from one row to the next.
+/// Calls body(r, row, values) for the rows r of a thread's part of a tile, where `row` is formula.row(r). values[i]
+/// holds the elements of the N tensors in column i of `piece`, which has W columns. `stride` is the number of pieces
+/// from one row to the next.
 template <int W, int N, class T, class Formula, class F>
 CAIRN_HD void walk_tile(const TileThread& thread, std::int64_t stride, std::int64_t piece, const Formula& formula,
                         const T* const (&in)[N], const F& body) {
@@ -423,7 +429,9 @@ CAIRN_HD void walk_tile(const TileThread& thread, std::int64_t stride, std::int6
                              });
 }
 
-/// Sets out[row][column] = formula(row data, column data, values of N tensors). `out` may be any of the tensors.
+/// Sets out[r][c] = formula(row, column, values) for every element. `row` and `column` are the formula's parameters for
+/// row r and column c (Formula::Row and Column), and `values` the elements [r][c] of the N tensors. `out` may be any of
+/// the tensors.
 template <class Formula, class T, int N, int W>
 struct MapColumns {
   static constexpr int kThreads = ColumnTiles::kThreads;
@@ -451,7 +459,7 @@ struct MapColumns {
   }
 };
 
-/// Defaults for formulas of reduce_columns whose result is the plain sum of their terms.
+/// Default members for formulas of reduce_columns() whose results are plain sums.
 struct SumFormula : PlainFormula {
   template <int S>
   CAIRN_HD void join(float (&sums)[S], float, const float (&other)[S], float) const {
@@ -462,10 +470,10 @@ struct SumFormula : PlainFormula {
   CAIRN_HD void finish(std::int64_t, float (&)[S]) const {}
 };
 
-/// Joins the sums of W columns over the threads that handle the same columns. The threads with thread.row = 0 get the
-/// result. Threads with thread.row >= `filled` have no sums. `count` is the number of elements per column that this
-/// thread has summed. The order of the joins depends only on the arrangement of the threads. All threads of the team
-/// must call this function, at most once in a launch. Uses join_bytes() bytes of shared memory.
+/// Joins the sums of W columns of all threads that handle these columns. The threads with thread.row = 0 get the
+/// result. Only threads with thread.row < `filled` have sums to join. `count` is the number of elements per column that
+/// this thread has summed. The order of the joins depends only on the arrangement of the threads. All threads of the
+/// team must call this function, at most once in a launch. Uses join_bytes() bytes of shared memory.
 template <class Team, class Formula, int W, int S>
 CAIRN_HD void join_down(const Team& team, const TileThread& thread, std::int64_t filled, const Formula& formula,
                         float count, float (&sums)[W][S]) {
@@ -474,7 +482,7 @@ CAIRN_HD void join_down(const Team& team, const TileThread& thread, std::int64_t
   int half = 1;
   while (half < thread.down) half *= 2;
   for (half /= 2; half > 0; half /= 2) {
-    // Each thread writes its sums to shared memory only once, so no sync is needed before that.
+    // Each thread writes its sums to shared memory only once, so no sync() is needed before the write.
     if (thread.row >= half && thread.row < 2 * half && thread.row < filled) {
       CAIRN_UNROLL
       for (int i = 0; i < W; ++i) {
@@ -503,14 +511,14 @@ constexpr std::int64_t join_bytes(std::int64_t width, std::int64_t sums) {
 }
 
 /// Computes, for every column, the sums over the rows of a tile, and writes them to out[chunk][sum][column]. If kLast
-/// is set, a tile has all rows, and the results that Formula::finish() computes from the sums are written instead. In
-/// addition to what MapColumns uses, Formula has these members:
+/// is set, a tile must have all rows, and the kernel writes the results that Formula::finish() computes from the sums
+/// instead of the sums. In addition to the members of PlainFormula, Formula has these members:
 /// - kSums: the number S of sums per column.
-/// - add(row data, column data, values, count, sums): adds the values of one row to `sums`, a float[S] that begins with
-///   zeros. `count` is the number of elements that were added before.
-/// - weight(row data): the number of elements that a row counts for. It is above 1 if the values of the row are sums.
-/// - join(sums, count, other sums, other count): adds the sums of another thread or team. Each count is the number of
-///   elements in the sums, and can be 0.
+/// - add(row, column, values, count, sums): adds the values of one row to `sums`, a float[S] that begins with zeros.
+///   `count` is the number of elements that were added before.
+/// - weight(row): the number of elements that a row stands for; above 1 if the values of the row are sums already.
+/// - join(sums, count, other, other_count): adds `other`, the sums of another thread or team, to `sums`. The counts are
+///   the numbers of elements in the two sums, and can be 0.
 /// - finish(column, sums): turns the sums into results.
 template <class Formula, class T, int N, class Out, int W, bool kLast>
 struct ReduceColumns {
@@ -562,7 +570,7 @@ struct ReduceColumns {
 };
 
 /// A formula for ReduceColumns that joins sums over chunks of rows, which an earlier launch has written, to sums over
-/// all rows. One of its rows is one chunk.
+/// all rows. Each row that this formula sees holds the sums of one chunk.
 template <class Formula>
 struct JoinChunks : Formula {
   struct Column {};
@@ -599,7 +607,7 @@ void map_columns(Launcher<Machine>& launcher, const Formula& formula, const T* c
 
 /// Computes the formula's sums over all rows for every column, and writes them to out[sum][column]. The first launch
 /// sums up chunks of rows, and the second joins the sums of the chunks. The order of additions depends only on the
-/// extents and on the teams' size.
+/// tensor's extents and on the number of threads per team.
 template <class T, int N, class Out, class Machine, class Formula>
 void reduce_columns(Launcher<Machine>& launcher, Scratch& scratch, const Formula& formula, const T* const (&in)[N],
                     Out* out, std::int64_t rows, std::int64_t cols) {

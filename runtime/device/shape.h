@@ -7,11 +7,11 @@
 #include "cairn/core/host_device.h"
 #include "cairn/runtime/device/grid.h"
 
-/// Kernels of ops that move elements without arithmetic. They move W successive elements (a chunk) at a time.
+/// These kernels move elements without arithmetic, W successive elements (a chunk) at a time.
 namespace cairn::runtime::device {
 
-/// Concatenates each row of a with the same row of b. place.at[0] is the row, and place.at[1] is a chunk of W elements
-/// in the concatenated row.
+/// Concatenates each row of a with the same row of b. place.at[0] is the row, and place.at[1] is the number of a chunk
+/// of W elements in the concatenated row.
 template <class T, int W>
 struct Concat : StoreInOrder<T, W> {
   const T *a, *b;
@@ -40,8 +40,8 @@ struct Gather : StoreInOrder<T, W> {
 
 inline constexpr int kMaxAxes = 8;  ///< largest number of axes of permute
 
-/// A permutation of the axes of x. `axes` has the output's axes in their order, without those of extent 1. Axes that
-/// are neighbours in the same order both in x and in the output are merged.
+/// A permutation of the axes of a tensor x. `axes` lists the output's axes in order, without axes of extent 1. Axes
+/// that follow each other directly in x and also in the output are merged into one.
 struct Permutation {
   struct Axis {
     std::int64_t extent;
@@ -62,13 +62,14 @@ struct Permutation {
   }
 
   const Axis& last() const { return axes[rank - 1]; }
-  /// Returns the one of `axes` that is x's last axis.
+  /// Returns the element of `axes` that is x's last axis.
   const Axis& last_of_x() const {
     int axis = 0;
     while (axes[axis].from != 1) ++axis;
     return axes[axis];
   }
-  /// Returns whether the elements of x and of the output can be moved in aligned pairs along the last axis of either.
+  /// Returns whether elements can be loaded in aligned pairs along x's last axis, and stored in aligned pairs along the
+  /// output's last axis.
   bool in_pairs() const {
     return std::all_of(axes, axes + rank, [&](const Axis& axis) {
       const bool is_last = axis.from == 1 || axis.to == 1;
@@ -90,17 +91,17 @@ struct Permutation {
 };
 
 /// Transposes one tile per team in shared memory, so that both x and the output are accessed along their last axes. A
-/// tile has 2^log_wide elements along x's last axis and 2^log_high elements along the output's last axis, which makes
-/// kTile elements. One access reads or writes one value of type Side, which holds kSide neighbouring elements. A thread
-/// transposes squares of kSide x kSide elements in its registers.
+/// tile has 2^log_wide elements along x's last axis and 2^log_high elements along the output's last axis, kTile
+/// elements in total. One access reads or writes one value of type Side, which holds kSide neighbouring elements. A
+/// thread transposes squares of kSide x kSide elements in its registers.
 template <class T, int kSide>
 struct Transpose {
   static constexpr int kThreads = 256;
   static constexpr int kTile = 4096;
   using Side = Chunk<T, kSide>;
   static constexpr int kBank = 4;  ///< number of bytes of a bank of shared memory
-  /// Padding between two columns of the tile in shared memory, as a number of values of type Side. With it, columns
-  /// begin in different banks.
+  /// Padding between two columns of the tile in shared memory, as a number of values of type Side. With this padding,
+  /// neighbouring columns begin in different banks.
   static constexpr int kPadding = sizeof(Side) < kBank ? kBank / static_cast<int>(sizeof(Side)) : 1;
 
   const T* x;
@@ -110,8 +111,8 @@ struct Transpose {
   std::int64_t high_from;   ///< stride in x of the output's last axis
   std::int64_t wide_to;     ///< stride in the output of x's last axis
   Permutation::Axis other[kMaxAxes - 2];
-  /// A grid with one place per team. Its axes are those of `other`, then the tiles along `high`, then the tiles along
-  /// `wide`. There are fewer than 2^31 places, because a launch has fewer teams than that.
+  /// A grid with one place per team. Its axes are the axes in `other`, then the tiles along `high`, then the tiles
+  /// along `wide`. There are fewer than 2^31 places, because a launch has fewer than 2^31 teams.
   Grid<kMaxAxes> tiles;
 
   /// Returns the bytes of shared memory for tiles of 2^log_wide columns.
@@ -145,7 +146,7 @@ struct Transpose {
   static_assert(kSide == 1 << kLogSide);
 
   /// Row and column of an item of the tile. While the tile is read from x, an item is a square of kSide x kSide
-  /// elements. While it is written to the output, an item is a value of type Side.
+  /// elements. While the tile is written to the output, an item is a value of type Side.
   struct Position {
     int row, column;
   };
@@ -156,7 +157,7 @@ struct Transpose {
     return {(thread >> log) + (step >> log), (thread & mask) + (step & mask)};
   }
 
-  /// Transposes one tile. kWhole says that the tile is full, so that positions need not be compared with `width` and
+  /// Transposes one tile. If kWhole is set, the tile must be full; then positions are not compared with `width` and
   /// `height`.
   template <bool kWhole, class Team>
   CAIRN_HD void turn(const Team& team, const T* in, T* to, int width, int height) const {
@@ -202,7 +203,8 @@ struct Transpose {
   }
 };
 
-/// A shape of tiles, and the fraction of the tiles' elements that is used if [wide, high] is divided into them.
+/// A shape of tiles, and the fraction of the tiles' elements that is used if an area [wide, high] is divided into such
+/// tiles.
 struct TileFit {
   int log_wide = 0, log_high = 0;
   double used = 0;
@@ -264,7 +266,7 @@ void permute(Launcher<Machine>& launcher, Call& call) {
   const bool runs = p.last().from == 1;
   const TileFit fit = best_tiles(p.last_of_x().extent, p.last().extent);
   // If the last axes of the input and of the output are so short that tiles would be nearly empty, a direct copy is as
-  // fast: a few cache lines hold all elements along both axes.
+  // fast as tiles: a few cache lines then hold all elements along both axes.
   constexpr double kWorthTiles = 1.0 / 8;
   if (!runs && fit.used >= kWorthTiles) {
     return with_storage(type, [&]<class T>(TypeTag<T>) {

@@ -7,12 +7,13 @@
 #include "cairn/core/host_device.h"
 #include "cairn/runtime/device/reductions.h"
 
-/// Softmax and softmax_grad on tensors [rows, cols]. loss.h uses the sums of exponentials for cross entropy.
+/// This file computes softmax and softmax_grad on tensors [rows, cols]. loss.h uses its sums of exponentials for cross
+/// entropy.
 namespace cairn::runtime::device {
 
-/// Returns 2^x. On a GPU, one instruction computes it, with an error of up to 2 units in the last place, and with the
-/// result 0 if 2^x is below the least normal number. std::exp2 would return such small numbers, too, but would double
-/// the work of a softmax.
+/// Returns 2^x. On a GPU, one instruction computes it, with an error of up to 2 units in the last place. Its result is
+/// 0 if 2^x is below the least normal number. std::exp2 would return such denormal numbers, but would double the work
+/// of a softmax.
 CAIRN_HD inline float power_of_two(float x) {
 #ifdef CAIRN_DEVICE_PASS
   float power;
@@ -25,7 +26,8 @@ CAIRN_HD inline float power_of_two(float x) {
 
 inline constexpr float kLowest = std::numeric_limits<float>::lowest();
 
-/// The sum of exp(x - largest x) over some numbers, computed in one pass. If one of them is NaN, `sum` is NaN.
+/// The sum of exp(x - largest) over some numbers x, where `largest` is the largest of them, computed in one pass. If a
+/// number is NaN, `sum` is NaN.
 struct Exponentials {
   float largest = kLowest;  ///< finite, so that a -inf before the first finite number contributes 0 and not NaN
   float sum = 0;

@@ -15,8 +15,8 @@
 
 namespace cairn::runtime::device {
 
-/// Checks guards, which are gaps behind buffers that are filled with `byte`. Sets broken[i] = 1 if the guard at
-/// arena + offsets[i] holds any other byte, because a kernel has written beyond its buffer. Otherwise leaves broken[i]
+/// Checks guards, which are gaps behind buffers that are filled with `byte`. Sets broken[i] = 1 if the guard at arena +
+/// offsets[i] holds another byte, which shows that a kernel has written beyond its buffer. Otherwise leaves broken[i]
 /// as it is.
 struct CheckGuards {
   static constexpr int kThreads = 32;
@@ -63,12 +63,13 @@ struct FindTouched {
     }
     last = team.reduce(last, core::Max());
     if (team.rank() != 0) return;
-    while (last > begin && arena[last - 1] == paint) --last;  // continues byte by byte within the word
+    while (last > begin && arena[last - 1] == paint)
+      --last;  // searches on byte by byte within the last word that differs
     ends[index] = last > begin ? last : 0;
   }
 };
 
-/// Returns the number of parts of an arena of `bytes` bytes. find_touched() sets one entry of `ends` for each of them.
+/// Returns the number of parts of an arena of `bytes` bytes. find_touched() sets one entry of `ends` for each part.
 inline std::int64_t touched_parts(std::int64_t bytes) { return blocks_of(bytes, FindTouched::kPart); }
 
 /// Sets ends[i] for every part i of the arena, as FindTouched does. The largest of these values is the end of the
@@ -81,10 +82,10 @@ void find_touched(Machine& machine, const std::byte* arena, std::int64_t bytes, 
 /// Addresses of a program's tensors in a machine's memory.
 struct StepMemory {
   std::byte* arena = nullptr;
-  std::byte* host_arena = nullptr;    ///< memory of the host that the machine can fill, for Program::copies
+  std::byte* host_arena = nullptr;    ///< the host's arena (Program::copies); the machine can fill this memory
   std::vector<std::byte*> residents;  ///< nullptr for tensors that are not executed
   HashMemory* hash = nullptr;
-  const std::uint64_t* dropout_key = nullptr;   ///< dropout_key() of the step's seed; nullptr: 0
+  const std::uint64_t* dropout_key = nullptr;   ///< dropout_key() of the step's seed; nullptr stands for the key 0
   std::uint64_t* sink_digests = nullptr;        ///< digests of the outputs of sinks_of(graph), in the same order
   const std::int64_t* guard_offsets = nullptr;  ///< offsets of the guards of lives.all_checked(), in the same order
   /// One byte for each entry of guard_offsets. Step::begin() sets all bytes to 0. Step::issue() sets the byte of a
@@ -92,11 +93,12 @@ struct StepMemory {
   std::uint8_t* broken_guards = nullptr;
 };
 
-/// Issues a program's instructions to a Machine one by one: the kernels, and the fills and checks of memory before and
-/// after them. Allocates nothing on the machine and waits for nothing, so that a step can be captured as a CUDA graph.
+/// Issues a program's instructions to a Machine one by one: their kernels, and the fills and checks of memory before
+/// and after the kernels. Allocates nothing on the machine and waits for nothing, so that a training step can be
+/// captured as a CUDA graph.
 class Step {
  public:
-  /// Refers to all arguments, which must outlive this object.
+  /// Keeps references to its arguments, which must outlive this object.
   Step(const Program& program, const Liveness& lives, bool poison, const StepMemory& memory, Library& library)
       : program_(program),
         lives_(lives),
@@ -113,9 +115,9 @@ class Step {
     if (guards > 0) machine.fill(memory_.broken_guards, 0, guards);
   }
 
-  /// Issues one instruction, but no copies. With `dirty_scratch`, the scratch of an op is overwritten before the op
-  /// runs. This has two effects: all scratch counts as written, and a kernel that reads scratch before writing it gives
-  /// a wrong result, which checks can notice.
+  /// Issues one instruction, but no copies between device and host. With `dirty_scratch`, the scratch of an op is
+  /// overwritten before the op runs. This has two effects: all scratch counts as written, and a kernel that reads
+  /// scratch before writing it gives a wrong result, which checks can notice.
   template <class Machine>
   void issue(Machine& machine, const Instruction& instruction, bool dirty_scratch = false) {
     const bool synthetic = program_.graph.op(instruction.node) == nullptr;
@@ -139,8 +141,8 @@ class Step {
     }
   }
 
-  /// Poisons what is free once the copies are over that must be over before the instruction of `step` begins. The
-  /// machine must wait for these copies before.
+  /// Poisons the buffers that are freed by the copies that must be complete before the instruction of `step` begins.
+  /// The machine must have been told to wait for these copies before.
   template <class Machine>
   void end_copies(Machine& machine, std::int64_t step) const {
     for (const std::int32_t due : program_.copies_due(step)) {

@@ -10,8 +10,9 @@
 #include "cairn/runtime/device/elements.h"
 #include "cairn/runtime/support/element.h"
 
-/// The synthetic kernel for devices. It executes nodes without an op (runtime/host/synthetic.h), and gives the same
-/// bits as on the host: every digest is a sum of 64-bit words, so the order of additions does not matter.
+/// This file has the synthetic kernel for devices, which executes nodes without an op (runtime/host/synthetic.h). It
+/// gives the same bits as on the host: every digest is a sum of 64-bit words, so the order of additions does not
+/// matter.
 namespace cairn::runtime::device {
 
 struct Bytes {
@@ -23,8 +24,8 @@ struct OutputBytes {
   std::int64_t count;
 };
 
-/// Memory in which hashes are computed. Each machine has one HashMemory, which is not in the arena. All nodes use it,
-/// one after another.
+/// Memory of the machine in which hashes are computed. Each machine has one HashMemory, outside of the arena, which all
+/// nodes use one after another.
 struct HashMemory {
   static constexpr std::int64_t kPartials = 256;
   std::uint64_t partial[kPartials];  ///< digests of the parts of a tensor
@@ -55,7 +56,7 @@ CAIRN_HD inline void store_word(std::byte* data, std::int64_t count, std::int64_
   }
 }
 
-/// Returns what this thread contributes to the digest of the words [begin, end).
+/// Returns this thread's part of the digest of the words [begin, end): the sum over the words that it loads.
 template <class Team>
 CAIRN_HD std::uint64_t partial_digest(const Team& team, const Bytes& bytes, std::int64_t begin, std::int64_t end) {
   std::uint64_t sum = 0;
@@ -73,7 +74,8 @@ CAIRN_HD void write_hash(const Team& team, std::uint64_t hash, const OutputBytes
   }
 }
 
-/// The synthetic kernel in one launch, for tensors that one team can digest and write in a few microseconds.
+/// The synthetic kernel in one launch, for tensors that are so small that one team can read and write them in a few
+/// microseconds.
 struct SmallSynthetic {
   static constexpr int kThreads = 256;
   static constexpr int kMostInputs = 8;
@@ -116,8 +118,8 @@ struct DigestParts {
   }
 };
 
-/// Adds up the digests of the parts, which is the digest of the whole tensor. If `digest` is given, stores the sum in
-/// `*digest`. Otherwise combines the sum with memory.hash, which begins as the node's seed.
+/// Adds up the digests of the parts; the sum is the digest of the whole tensor. If `digest` is not nullptr, stores the
+/// sum in *digest. Otherwise joins the sum to memory->hash, which begins as the node's seed.
 struct JoinParts {
   static constexpr int kThreads = 256;
   std::int32_t node;
@@ -159,7 +161,7 @@ struct WriteHash {
   }
 };
 
-/// Splits the bytes into parts, writes the parts' digests to memory.partial, and returns the number of parts.
+/// Divides the bytes into parts, writes the digests of the parts to memory->partial, and returns the number of parts.
 template <class Machine>
 std::int64_t digest_parts(Machine& machine, const Bytes& bytes, HashMemory* memory) {
   constexpr std::int64_t kLeastWords = 4096;
@@ -179,8 +181,8 @@ void synthetic_digest(Machine& machine, const Bytes& bytes, HashMemory* memory, 
   machine.launch(JoinParts{0, false, parts, memory, digest}, 1);
 }
 
-/// Computes runtime::run_synthetic. Takes one launch if the tensors are small. Otherwise takes two launches per input
-/// and one per output.
+/// Does the same as runtime::run_synthetic(). Takes one launch if the tensors are small (SmallSynthetic), otherwise two
+/// launches per input and one per output.
 template <class Machine>
 void run_synthetic(Machine& machine, std::int32_t node, std::span<const Bytes> inputs,
                    std::span<const OutputBytes> outputs, HashMemory* memory) {

@@ -12,8 +12,8 @@
 /// Kernels that update weights.
 namespace cairn::runtime::device {
 
-/// Arguments of an update that are the same for all elements. The pointers are to numbers in the machine's memory, so
-/// that a captured step reads them anew in every replay.
+/// The numbers of an SGD update that are the same for all elements. Those that can change from step to step are read
+/// through pointers to the machine's memory, so that a captured CUDA graph reads their current values in every replay.
 struct SgdNumbers {
   static constexpr int kTensors = 2;  ///< w, m
   float momentum, decay, limit;
@@ -44,8 +44,8 @@ struct AdamwNumbers {
   }
 };
 
-/// Updates every element of a weight. Reads the gradient, whose elements are T, and overwrites fp32 tensors, the first
-/// of which is the weight. Also writes the new weight to `out`, unless that is the first tensor itself.
+/// Updates every element of a weight. Reads the gradient, whose elements have type T, and overwrites N fp32 tensors,
+/// the first of which is the weight. Also writes the new weight to `out`, unless `out` is that first tensor.
 template <class T, class Numbers>
 struct Update {
   static constexpr int kThreads = 256;

@@ -24,9 +24,9 @@ void find(void* library, const std::string& name, Function& function) {
 }
 
 /// Keeps OpenBLAS from starting threads if it is loaded while this object lives, whatever the user's environment says.
-/// The callers divide products among threads, so BLAS needs none. By default, OpenBLAS starts a thread per core when it
-/// is loaded. If there is no memory for the threads' stacks or buffers, it retries for ever, even when the process
-/// exits.
+/// By default, OpenBLAS starts one thread per core when it is loaded. Cairn itself divides products among threads, so
+/// OpenBLAS needs none. Besides, if there is no memory for the threads' stacks or buffers, OpenBLAS retries for ever,
+/// even when the process exits.
 class NoThreadsOfBlas {
  public:
   NoThreadsOfBlas() {
@@ -35,7 +35,8 @@ class NoThreadsOfBlas {
   }
   ~NoThreadsOfBlas() {
     if (before_) setenv(kVariable, before_->c_str(), 1);
-    // Otherwise the variable stays, as libraries that are loaded later should start no threads, either.
+    // If the variable was not set before, it stays "1": libraries that are loaded later should start no threads,
+    // either.
   }
   NoThreadsOfBlas(const NoThreadsOfBlas&) = delete;
   NoThreadsOfBlas& operator=(const NoThreadsOfBlas&) = delete;

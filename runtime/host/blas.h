@@ -4,8 +4,8 @@
 
 namespace cairn::runtime {
 
-/// The library that computes matrix products. It is loaded when the first product is computed, because loading it
-/// starts threads and takes memory that most commands do not need.
+/// The functions of the BLAS library, which computes matrix products. The library is loaded when the first product is
+/// computed, because loading it can start threads and takes memory that most commands do not need.
 struct Blas {
   decltype(&cblas_sgemm) sgemm = nullptr;
   decltype(&cblas_dgemm) dgemm = nullptr;
@@ -13,13 +13,13 @@ struct Blas {
   void (*set_threads)(int) = nullptr;
 };
 
-/// Returns the library, which the first call opens. Throws DeviceError if there is none. Tests may replace the
-/// functions.
+/// Returns the functions of the library, which the first call opens. Throws DeviceError if no library is found. Tests
+/// may replace the functions.
 Blas& blas();
 
 /// Checks that the process can address the buffers that the library allocates when `threads` threads multiply for the
-/// first time. Throws MemoryError if it cannot, because OpenBLAS would retry for ever. Buffers that an earlier call has
-/// checked are taken as allocated. Does nothing for other libraries.
+/// first time. Throws MemoryError if it cannot, because OpenBLAS would retry for ever. Assumes that buffers that an
+/// earlier call has checked are allocated by now. Does nothing if the library is not OpenBLAS.
 void require_blas_buffers(int threads);
 
 }  // namespace cairn::runtime

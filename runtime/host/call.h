@@ -8,11 +8,11 @@
 #include "cairn/runtime/support/extents.h"
 #include "cairn/runtime/support/loops.h"
 
-/// Parts that the kernels' files share. A kernel is a function with the name of its core::OpKind. The file that defines
-/// the kernel instantiates it for float and double.
+/// This file has the parts that all files with kernels share. A kernel is a function with the name of its core::OpKind.
+/// The file that defines the kernel instantiates it for float and double.
 namespace cairn::runtime::kernels {
 
-/// The arguments of every kernel, for one execution of a checked op.
+/// The argument of every kernel, for one execution of an op that core::check_op() has accepted.
 template <class T>
 struct Call {
   const core::Op& op;
@@ -20,7 +20,7 @@ struct Call {
   T* out;
   T* scratch;
   std::span<void* const> more = {};  ///< outputs beyond the first; their elements are T, or int32 for indices
-  std::uint64_t dropout_key = 0;     ///< see DropoutMask
+  std::uint64_t dropout_key = 0;     ///< key of dropouts, see DropoutMask
 
   const core::OpAttrs& attrs() const { return op.attrs; }
   const T* arg(std::size_t i) const { return args[i].values(); }

@@ -4,11 +4,11 @@
 #include "cairn/runtime/host/call.h"
 #include "cairn/runtime/host/gemm.h"
 
-/// Computes convolutions as matrix products over tiles of output pixels. The patch of a pixel consists of the kernel_h
-/// x kernel_w x in_channels inputs that it depends on. The output and the gradient of the weights are computed from
-/// patches of x, which are gathered into scratch for one tile at a time. For the gradient of x, a product computes
-/// patches of dx in scratch, which are then added to dx. If the kernel is 1x1, the stride 1 and the padding 0, a patch
-/// is a pixel of x, so nothing is gathered.
+/// These kernels compute convolutions as matrix products over tiles, i.e. ranges of output pixels. The patch of an
+/// output pixel consists of the kernel_h x kernel_w x in_channels inputs that the pixel depends on. The output and the
+/// gradient of the weights are computed from patches of x, which are gathered into scratch for one tile at a time. For
+/// the gradient of x, a product computes patches of dx in scratch, which are then added to dx. If the kernel is 1x1,
+/// the stride is 1 and the padding is 0, a patch is just one pixel of x, so nothing is gathered.
 namespace cairn::runtime::kernels {
 namespace {
 
@@ -77,8 +77,8 @@ void gather_patches(const Conv& conv, const T* x, std::int64_t first, std::int64
 }
 
 /// Adds the gradients of the patches of pixels [first, last) to dx. Each element of a patch of x is a copy of an
-/// element of x; its gradient is added to the gradient of that element. Only one thread adds to a row of dx, in the
-/// order of kernel row, then pixel.
+/// element of x; its gradient is added to the gradient of that element. Each row of dx is summed by one thread, in the
+/// order of kernel row, then pixel, so the bits do not depend on the number of threads.
 template <class T>
 void scatter_patches(const Conv& conv, const T* columns, std::int64_t first, std::int64_t last, T* dx) {
   const std::int64_t patch = conv.patch();
@@ -104,8 +104,8 @@ void scatter_patches(const Conv& conv, const T* columns, std::int64_t first, std
   });
 }
 
-/// Calls body(first, last, patches) for every tile of output pixels [first, last), in order. The patches are gathered
-/// from x.
+/// Calls body(first, last, patches) for every tile of output pixels [first, last), in order. `patches` are the patches
+/// of these pixels, gathered from x into `scratch`.
 template <class T, class F>
 void for_gathered_tiles(const Conv& conv, const T* x, T* scratch, const F& body) {
   if (conv.pointwise()) return body(std::int64_t{0}, conv.pixels(), x);

@@ -26,8 +26,8 @@ void embedding(const Call<T>& call) {
   });
 }
 
-// Each thread computes some columns of the table's gradient. So every element is summed by one thread, in ascending
-// order of the position of its tokens.
+// Each thread computes some columns of the table's gradient. So one thread alone sums each element, over the tokens
+// with the element's id, in the order of their positions.
 template <class T>
 void embedding_grad(const Call<T>& call) {
   const T* dy = call.arg(0);

@@ -70,7 +70,7 @@ class HostExecutor final : public Executor {
     sinks_ = sinks_of(program_.graph);
     if (options.rounding_noise > 0) disturb_residents();
     warm_up_kernels();
-    // All threads have been started by now. A DelayClock covers only threads that exist when it is created.
+    // The clocks are created last, because a DelayClock covers only threads that exist when it is created.
     step_delays_.emplace();
     if (options.op_delays) op_delays_.emplace();
   }
@@ -219,7 +219,8 @@ class HostExecutor final : public Executor {
     begin_copies(instruction.step);
   }
 
-  /// Waits for the copies that must be over before the instruction of `step` begins, and frees what they free.
+  /// Waits for the copies that must be complete before the instruction of `step` begins, and poisons the buffers that
+  /// these copies free.
   void end_copies(std::int64_t step) {
     const std::span<const std::int32_t> due = program_.copies_due(step);
     if (due.empty()) return;
@@ -263,8 +264,8 @@ class HostExecutor final : public Executor {
   }
 
   void run_synthetic_kernel(const Instruction& instruction) {
-    // Overwrites the scratch before the inputs are read. So if the scratch overlaps a live buffer by mistake, the
-    // outputs change, and a comparison of outputs notices the mistake.
+    // Overwrites the scratch before the inputs are read. If a wrong plan lets the scratch overlap a live buffer, this
+    // changes the outputs, and a comparison of outputs notices it.
     if (instruction.scratch.kind == Location::Kind::arena) {
       std::memset(address(instruction.scratch), kDirtyScratch, static_cast<std::size_t>(instruction.scratch.bytes));
     }

@@ -11,10 +11,10 @@
 namespace cairn::runtime::kernels {
 namespace {
 
-// Products are divided among threads here. BLAS must not do that, because its division, and therefore the rounding,
-// depends on the number of threads. An OpenBLAS that is built with OpenMP has a separate setting for each calling
-// thread, so the setting is made on every thread of the pool. On a thread without this setting, OpenBLAS would start
-// its own team of threads for each block, and waiting threads of the team would keep cores busy.
+// Makes BLAS use one thread on the calling thread. This file divides products among threads itself; the division in
+// BLAS, and therefore the rounding, would depend on the number of threads. An OpenBLAS that is built with OpenMP has a
+// separate setting for each calling thread, so every thread of the pool must make the setting. Otherwise, OpenBLAS
+// would start a team of threads for each block, and waiting threads of the team would keep cores busy.
 void keep_blas_single_threaded() {
   thread_local const bool done = [] {
     if (blas().set_threads != nullptr) blas().set_threads(1);
@@ -81,10 +81,9 @@ void large_product(const Gemm<double>& g) {
                g.alpha, g.a, extent(g.lda), g.b, extent(g.ldb), g.beta, g.c, extent(g.ldc));
 }
 
-// Returns the number of rows in a block, if C is divided into blocks of rows. C has `split` rows of `other` elements.
-// (If C is divided into blocks of columns, `split` is the number of columns, and `other` that of rows.) There are at
-// most 16 blocks. Each has at least 256 rows, because a block copies all of B, and at least about a million
-// multiplications.
+// Returns the number of rows in a block if C is divided into blocks of rows. C has `split` rows of `other` elements.
+// (If C is divided into blocks of columns, rows and columns change roles here.) There are at most 16 blocks. A block
+// has at least 256 rows, because each block copies all of B, and at least about a million multiplications.
 std::int64_t block_extent(std::int64_t split, std::int64_t other, std::int64_t k) {
   constexpr std::int64_t kMaxBlocks = 16;
   constexpr std::int64_t kMinExtent = 256;
@@ -135,7 +134,8 @@ template void parallel_gemm(const Gemm<double>&);
 namespace cairn::runtime {
 
 void warm_up_kernels() {
-  // Side of a square matrix. The product of two such matrices is too large for small_product(), so BLAS computes it.
+  // Number of rows and columns of a square matrix. The product of two such matrices is too large for small_product(),
+  // so BLAS computes it.
   constexpr std::int64_t kSide = 104;
   static const std::array<float, kSide * kSide> zeros{};
   require_blas_buffers(core::thread_count());

@@ -4,8 +4,8 @@
 
 namespace cairn::runtime::kernels {
 
-/// A product C = alpha op(A) op(B) + beta C, where op(A) is m x k and op(B) is k x n. Matrices are row-major; leading
-/// dimensions are in elements.
+/// A product C = alpha op(A) op(B) + beta C, where op(A) is m x k and op(B) is k x n. Matrices are row-major. lda, ldb
+/// and ldc are the distances between successive rows, in elements.
 template <class T>
 struct Gemm {
   bool trans_a = false, trans_b = false;
@@ -24,8 +24,9 @@ struct Gemm {
 template <class T>
 void gemm(const Gemm<T>& call);
 
-/// Computes the product on the threads of the pool. C is divided into blocks of rows, or of columns if C has more of
-/// them. The blocks depend only on m, n and k, so the bits are the same with any number of threads.
+/// Computes the product on the threads of the pool. C is divided into blocks of rows, or into blocks of columns if C
+/// has more columns than rows. The blocks depend only on m, n and k, so the bits are the same with any number of
+/// threads.
 template <class T>
 void parallel_gemm(const Gemm<T>& call);
 

@@ -4,12 +4,12 @@
 #include "cairn/runtime/host/call.h"
 #include "cairn/runtime/support/element.h"
 
-/// Kernels of norms, which compute y = xhat * gamma + beta, where xhat = (x - mean) * rstd and rstd = 1 / sqrt(variance
-/// + eps).
+/// These kernels compute batch norm and layer norm: y = xhat * gamma + beta, where xhat = (x - mean) * rstd and rstd =
+/// 1 / sqrt(variance + eps).
 /// Batch norm: x is [rows, C], stats [2, C] (mean, rstd), params [2, C] (gamma, beta).
 /// Layer norm: x is [rows, C], stats [rows, 2] (mean, rstd), params [2, C].
-/// Sums are computed in double. A sum per channel adds the rows in order. A sum per row uses a fixed number of
-/// interleaved partial sums.
+/// Sums are computed in double, in a fixed order: a sum over the rows of a channel adds row by row, and a sum over the
+/// elements of a row uses a fixed number of interleaved partial sums.
 namespace cairn::runtime::kernels {
 namespace {
 
@@ -70,7 +70,8 @@ void batchnorm(const Call<T>& call) {
   });
 }
 
-/// Computes the statistics and y, by calling the kernel for the statistics, then the kernel that computes y from them.
+/// Computes the statistics and y: calls make_stats, the kernel for the statistics, then normalize_by, the kernel that
+/// computes y from them.
 template <class T, class Kernel>
 void norm_with_stats(const Call<T>& call, const Kernel& make_stats, const Kernel& normalize_by) {
   T* stats = static_cast<T*>(call.more[0]);
@@ -84,7 +85,8 @@ void batchnorm_with_stats(const Call<T>& call) {
   norm_with_stats(call, batchnorm_stats<T>, batchnorm<T>);
 }
 
-/// Computes dgamma, the sum of dy xhat(r, c) over the rows r of each channel c, and dbeta, the sum of dy.
+/// Computes, for each channel c, dgamma, the sum of dy(r, c) * xhat(r, c) over all rows r, and dbeta, the sum of dy(r,
+/// c).
 template <class T, class Normalized>
 void norm_grad_params(const Call<T>& call, const Normalized& xhat) {
   const T* dy = call.arg(0);
@@ -113,8 +115,8 @@ void batchnorm_grad_params(const Call<T>& call) {
   norm_grad_params(call, [=](std::int64_t r, std::int64_t c) { return (x[r * cols + c] - mean[c]) * rstd[c]; });
 }
 
-// The last argument of this op has dgamma (the sum of dy xhat) and dbeta (the sum of dy) of each channel. Let g = dy
-// gamma. Then the mean of g xhat is gamma dgamma / rows, and the mean of g is gamma dbeta / rows.
+// The last argument of this op holds, for each channel, dgamma (the sum of dy * xhat over the rows) and dbeta (the sum
+// of dy). Let g = dy gamma. Then the mean of g xhat is gamma dgamma / rows, and the mean of g is gamma dbeta / rows.
 template <class T>
 void batchnorm_grad_input(const Call<T>& call) {
   const std::int64_t cols = last_extent(call.shape(0));

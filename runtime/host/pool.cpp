@@ -7,7 +7,8 @@
 namespace cairn::runtime::kernels {
 namespace {
 
-/// Calls body(image, first channel, end channel) for every image and every block of kColumnBlock channels.
+/// Calls body(image, begin, end) for every image and every block [begin, end) of up to kColumnBlock channels, in
+/// parallel.
 template <class F>
 void for_image_channels(std::int64_t images, std::int64_t channels, const F& body) {
   const std::int64_t blocks = (channels + kColumnBlock - 1) / kColumnBlock;
@@ -17,7 +18,7 @@ void for_image_channels(std::int64_t images, std::int64_t channels, const F& bod
   });
 }
 
-/// The maxima in one window of a max pooling, and where they are, for each channel of a block.
+/// The maximum in one window of a max pooling, and its place, for each channel of a block.
 template <class T>
 struct Maxima {
   std::array<T, kColumnBlock> value;
@@ -55,8 +56,8 @@ Maxima<T> find_maxima(const T* x, Extents shape, std::int64_t image, const Windo
   return best;
 }
 
-/// Calls body(output pixel, maxima) for each window of one image, in the order of the output pixels. The maxima are
-/// those of the channels [begin, end).
+/// Calls body(output pixel, maxima) for each window of one image, in the order of the output pixels. `maxima` has the
+/// maximum of each of the channels [begin, end) in the window.
 template <class T, class F>
 void for_windows(const T* x, Extents in, Extents out, const core::OpAttrs& attrs, std::int64_t image,
                  std::int64_t begin, std::int64_t end, const F& body) {
@@ -118,8 +119,8 @@ void maxpool_with_indices(const Call<T>& call) {
   });
 }
 
-/// Computes dx with the same order of additions as the device's kernel. Every element of dx is the sum of dy over the
-/// windows whose maximum is at this element, in the order of the windows. An index that is outside its window is
+/// Computes dx, with the additions in the same order as in the GPU's kernel. Every element of dx is the sum of dy over
+/// the windows whose maximum is at this element, in the order of the windows. An index that is outside its window is
 /// ignored.
 template <class T>
 void maxpool_with_indices_grad(const Call<T>& call) {
@@ -178,8 +179,8 @@ void upsample(const Call<T>& call) {
   const Extents out(call.op.shape);
   const std::int64_t width = out[2];
   const std::int64_t channels = out[3];
-  // Images are stored one below the other, and all heights are even. So row r, counted through all images, belongs to
-  // row r / 2 of the smaller images.
+  // The images are stored one after another, and the heights of the output images are even. So output row r, counted
+  // through all images, is a copy of input row r / 2, also counted through all images.
   for_rows(out[0] * out[1], width * channels, [&](std::int64_t row) {
     const T* from = call.arg(0) + row / 2 * (width / 2) * channels;
     T* to = call.out + row * width * channels;

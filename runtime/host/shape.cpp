@@ -26,7 +26,7 @@ void slice(const Call<T>& call) {
   });
 }
 
-// Moves elements row by row. A row consists of the elements along the output's last axis.
+// Permutes the axes of a tensor, row by row. A row consists of the elements along the output's last axis.
 template <class T>
 void permute(const Call<T>& call) {
   constexpr std::size_t kMaxRank = 8;  // check_op refuses more

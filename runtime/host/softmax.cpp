@@ -6,11 +6,12 @@
 #include "cairn/runtime/host/vectors.h"
 #include "cairn/runtime/support/residents.h"
 
-/// Softmax and cross entropy, which contains a softmax.
+/// These kernels compute softmax and cross entropy, which contains a softmax.
 namespace cairn::runtime::kernels {
 namespace {
 
-/// Sets out = exp(x - shift) for cols elements, unless out is nullptr, and returns the sum. `out` may be x.
+/// Returns the sum of exp(x[c] - shift) over c < cols. Also stores these terms in `out`, unless `out` is nullptr. `out`
+/// may be x.
 double shifted_exponentials(const float* x, float shift, std::int64_t cols, float* out) {
   return vectors::exponentials(x, shift, out, cols);
 }
@@ -24,13 +25,14 @@ double shifted_exponentials(const double* x, double shift, std::int64_t cols, do
   return sum;
 }
 
-/// Sets out = exp(x - max x) for cols >= 1 elements and returns the sum. `out` may be x.
+/// Sets out[c] = exp(x[c] - max x) for c < cols and returns the sum of all out[c]. `cols` must be at least 1. `out` may
+/// be x.
 template <class T>
 double exponentials(const T* x, std::int64_t cols, T* out) {
   return shifted_exponentials(x, *std::max_element(x, x + cols), cols, out);
 }
 
-/// Returns log(sum of exp(x)) over cols >= 1 elements.
+/// Returns the logarithm of the sum of exp(x[c]) over c < cols. `cols` must be at least 1.
 template <class T>
 double log_sum_exp(const T* x, std::int64_t cols) {
   const T largest = *std::max_element(x, x + cols);

@@ -6,13 +6,14 @@
 namespace cairn::runtime::kernels {
 namespace {
 
-/// Returns the only element of argument i.
+/// Returns the element of argument i, which must have one element.
 template <class T>
 T number(const Call<T>& call, std::size_t i) {
   return *call.arg(i);
 }
 
-/// Returns the factor of the gradients. `norm` is the position of the argument that holds the sum of their squares.
+/// Returns the factor by which gradients are multiplied to limit their norm, or 1 if the op has no argument number
+/// `norm`. That argument holds the sum of the squares of all gradients.
 template <class T>
 T clip_of(const Call<T>& call, std::size_t norm) {
   if (call.args.size() <= norm) return T(1);

@@ -12,17 +12,18 @@ namespace {
 
 using kernels::Gemm;
 
-// Functions of this file are inlined into one function for each family of processors, which is compiled for that
-// family.
+// The functions with this attribute are inlined into one function per processor family (see Family), which is compiled
+// for that family.
 #define CAIRN_INLINE [[gnu::always_inline]] inline
 
-/// Returns exp(x) for x <= 0 by a polynomial, after x was divided into a multiple of log 2 and a rest.
+/// Returns exp(x) for x <= 0. Splits x into n log 2 + r with an integer n, so exp(x) = 2^n exp(r), and computes exp(r)
+/// by a polynomial.
 CAIRN_INLINE float exp_of(float x) {
   constexpr float kLeast = -87.33654F;   // the logarithm of the least normal number
   constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: adding and subtracting it rounds to an integer
   const float bounded = x < kLeast ? kLeast : x;
   const float n = (bounded * 1.44269504F + kRound) - kRound;
-  const float r = (bounded - n * 0.693359375F) + n * 2.12194440e-4F;  // log 2 as the difference of two numbers
+  const float r = (bounded - n * 0.693359375F) + n * 2.12194440e-4F;  // log 2 = 0.693... - 2.12...e-4, for precision
   float p = 1.9875691500e-4F;
   p = p * r + 1.3981999507e-3F;
   p = p * r + 8.3334519073e-3F;
@@ -30,13 +31,13 @@ CAIRN_INLINE float exp_of(float x) {
   p = p * r + 1.6666665459e-1F;
   p = p * r + 5.0000001201e-1F;
   const float fraction = p * (r * r) + r + 1.0F;
-  // A NaN has no integer, so it is replaced before the conversion.
+  // A NaN cannot be converted to an integer, so it is replaced before.
   const auto exponent = static_cast<std::int32_t>(n == n ? n : 0.0F) + 127;
   const float power = std::bit_cast<float>(exponent << 23);
   return x < kLeast ? 0.0F : fraction * power;
 }
 
-/// Returns tanh(x) as a quotient of polynomials in x^2. Beyond the bound, tanh is 1 as a float.
+/// Returns tanh(x), computed as a quotient of polynomials. Beyond the bound kBound, tanh(x) rounds to 1 or -1.
 CAIRN_INLINE float tanh_of(float x) {
   constexpr float kBound = 7.90531110763549805F;
   const float below = x > kBound ? kBound : x;
@@ -71,7 +72,7 @@ CAIRN_INLINE void gelu_grad_loop(const float* dy, const float* x, float* out, st
 }
 
 CAIRN_INLINE double exponentials_loop(const float* x, float shift, float* out, std::int64_t count) {
-  // Sums of 16 interleaved groups can be computed side by side.
+  // The sum is computed as 16 interleaved partial sums, which the compiler can vectorise.
   constexpr std::int64_t kGroups = 16;
   double sums[kGroups] = {};
   float values[kGroups];
@@ -91,10 +92,11 @@ CAIRN_INLINE double exponentials_loop(const float* x, float shift, float* out, s
   return total;
 }
 
-// A block of C has kRows rows and kCols columns, whose sums are in registers. A panel of B has kDepth rows.
+// Sizes for matrix products C = A B. A block of C has kRows rows and kCols columns, and its sums are in registers. A
+// panel is a copy of kDepth rows and kCols columns of B.
 constexpr std::int64_t kRows = 4, kCols = 32, kDepth = 256;
 
-/// Returns a * b + c. With kFused, it is rounded once, as the processor's fused instruction does.
+/// Returns a * b + c. If kFused is set, the result is rounded only once, as the processor's fused instruction does.
 template <bool kFused>
 CAIRN_INLINE float multiply_add(float a, float b, float c) {
   if constexpr (kFused) {
@@ -104,15 +106,16 @@ CAIRN_INLINE float multiply_add(float a, float b, float c) {
   }
 }
 
-/// Adds alpha * A * panel to a block of C, for `rows` <= kRows rows of A, of which row i begins at a + i * row_step and
-/// has elements at a distance of `step`.
+/// Adds alpha * A * panel to a block of C with `rows` <= kRows rows and `cols` columns. Row i of A begins at a + i *
+/// row_step, and its `depth` elements are `step` entries apart.
 template <bool kFused>
 CAIRN_INLINE void block_product(const float* a, std::int64_t row_step, std::int64_t step, const float* panel,
                                 std::int64_t depth, std::int64_t rows, std::int64_t cols, float alpha, float* c,
                                 std::int64_t ldc) {
   float sums[kRows][kCols] = {};
   const float* row[kRows];
-  for (std::int64_t i = 0; i < kRows; ++i) row[i] = a + std::min(i, rows - 1) * row_step;  // spare rows repeat the last
+  for (std::int64_t i = 0; i < kRows; ++i)
+    row[i] = a + std::min(i, rows - 1) * row_step;  // rows beyond `rows` repeat the last row
   for (std::int64_t k = 0; k < depth; ++k) {
     const float* b = panel + k * kCols;
     for (std::int64_t i = 0; i < kRows; ++i) {
@@ -125,7 +128,8 @@ CAIRN_INLINE void block_product(const float* a, std::int64_t row_step, std::int6
   }
 }
 
-/// Copies `depth` rows and `cols` columns of op(B), from row k and column j, to a panel. Columns beyond are 0.
+/// Copies `depth` rows and `cols` columns of op(B), from row k and column j on, to a panel. Fills further columns of
+/// the panel with 0.
 CAIRN_INLINE void fill_panel(const Gemm<float>& g, std::int64_t k, std::int64_t j, std::int64_t depth,
                              std::int64_t cols, float* panel) {
   for (std::int64_t p = 0; p < depth; ++p) {
@@ -186,7 +190,8 @@ struct Family {
 
 CAIRN_FAMILY(plain, false, )
 #if defined(__x86_64__)
-// GCC uses half of a register of AVX-512 unless it is told to use all of it. Clang does not know this option.
+// By default, GCC uses only half of each AVX-512 register; this option makes it use whole registers. Clang does not
+// know the option.
 #if defined(__clang__)
 #define CAIRN_WIDE ""
 #else

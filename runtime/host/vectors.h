@@ -4,15 +4,16 @@
 
 #include "cairn/runtime/host/gemm.h"
 
-/// Loops over floats that are compiled for several families of processors: with AVX-512, with AVX2, and for all others.
-/// The processor decides which of them runs. The bits of product() depend on the family, as those of BLAS do, because
-/// processors with AVX2 multiply and add in one rounding. The other functions have the same bits everywhere.
+/// These loops over floats are compiled for three families of processors: with AVX-512, with AVX2, and all others. At
+/// run time, the version for the machine's processor runs. The bits of product() depend on the family, as do those of
+/// BLAS products, because processors with AVX2 multiply and add with a single rounding. The remaining functions give
+/// the same bits on every processor.
 namespace cairn::runtime::vectors {
 
-/// Sets out[i] = gelu(x[i]) for i < count (runtime::gelu). The relative error of the tanh in it is below 5e-7, and NaN
-/// stays NaN. `out` may be x.
+/// Sets out[i] = runtime::gelu(x[i]) for i < count. The relative error of the tanh in gelu is below 5e-7, and NaN stays
+/// NaN. `out` may be x.
 void gelu(const float* x, float* out, std::int64_t count);
-/// Sets out[i] to the gradient runtime::gelu_grad(dy[i], x[i]). `out` may be dy or x.
+/// Sets out[i] to the gradient runtime::gelu_grad(dy[i], x[i]) for i < count. `out` may be dy or x.
 void gelu_grad(const float* dy, const float* x, float* out, std::int64_t count);
 
 /// Sets out[i] = exp(x[i] - shift) for i < count, and returns the sum. No x[i] may be above `shift`. The relative error

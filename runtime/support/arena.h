@@ -14,8 +14,8 @@ struct MemoryNeed {
   std::int64_t least = 0;   ///< bytes that every arena for this graph needs, if known
 };
 
-/// Throws MemoryError if `free` bytes are too few. `where` is the place for the message ("here", "on NVIDIA H100"). The
-/// message says what was asked for, what is free, and the largest budget that would fit.
+/// Throws MemoryError if `free` bytes are too few for `need`. `where` names the place in the message ("here", "on
+/// NVIDIA H100"). The message says what was asked for, what is free, and the largest budget that would fit.
 void require_memory(const MemoryNeed& need, std::int64_t free, std::string_view where);
 
 /// Returns MemoryNeed::slack for a step that needs `bytes` bytes of this process's own memory. The slack is for stacks
@@ -24,14 +24,15 @@ void require_memory(const MemoryNeed& need, std::int64_t free, std::string_view 
 std::int64_t host_slack(std::int64_t bytes);
 
 /// One allocation that holds many tensors. An Arena can be moved, and frees its memory when it is destroyed. A new
-/// arena is filled with a pattern (painted), so that the memory that was really written can be measured and compared
-/// with the plan. Painting also makes the system map the arena's pages before the first step.
+/// arena is filled with a pattern (painted). Bytes that differ from it later were written, so the memory that is really
+/// used can be measured and compared with the plan. Painting also makes the system map the arena's pages before the
+/// first step.
 class Arena {
  public:
   /// Allocates the memory, which can be 0 bytes. Throws MemoryError if there is too little free memory. The message
   /// says what was asked for and what is available.
   explicit Arena(std::int64_t bytes, std::int64_t alignment = 256);
-  /// Uses memory of the caller, which must outlive the object. Fills it as a new arena.
+  /// Uses memory of the caller, which must outlive the object. Fills it with the pattern of a new arena.
   Arena(std::byte* memory, std::int64_t bytes);
   ~Arena();
   Arena(Arena&&) noexcept;
@@ -42,7 +43,7 @@ class Arena {
   /// arena.
   std::byte* at(std::int64_t offset, std::int64_t bytes);
   /// Returns the number of bytes up to the highest byte that differs from the pattern of a new arena. Searches from the
-  /// end, so the time grows with the unused bytes at the end.
+  /// arena's end, so the time grows with the number of unused bytes there.
   std::int64_t touched() const;
   /// Returns the highest end of a range that at() has returned since the last reset.
   std::int64_t high_water() const { return high_water_; }

@@ -5,7 +5,8 @@
 namespace cairn::runtime {
 
 /// The file with the BLAS library that is opened if the system has none; empty by default. Must be set before the first
-/// matrix product. Its functions may have the prefix "scipy_", as those of the Python package scipy-openblas32 have.
+/// matrix product. The names of the library's functions may begin with "scipy_", as in the Python package
+/// scipy-openblas32.
 std::string& blas_fallback();
 
 }  // namespace cairn::runtime

@@ -5,13 +5,13 @@
 
 #include "cairn/core/host_device.h"
 
-/// Formulas on single elements, which the kernels of all machines share. T is float or double.
+/// This file has formulas on single tensor elements, which the kernels of all machines share. T is float or double.
 namespace cairn::runtime {
 
 /// 2^64 / golden ratio. Its multiples are spread evenly over all 64-bit words.
 inline constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15ULL;
 
-/// Maps 64-bit words to 64-bit words one to one, so that each output bit depends on every input bit (SplitMix64's
+/// Returns a hash of `word`. The map is one to one, and each output bit depends on every input bit (SplitMix64's
 /// finalizer).
 CAIRN_HD inline std::uint64_t mix(std::uint64_t word) {
   word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9ULL;
@@ -55,16 +55,17 @@ CAIRN_HD T gelu_grad(T dy, T x) {
   return dy * (T(0.5) * (T(1) + t) + T(0.5) * x * (T(1) - t * t) * slope);
 }
 
-/// Returns the number by which a step's seed changes the keys of all dropouts. It is 0 for the seed 0.
+/// Returns the number with which the keys of all dropouts are combined (XOR) for a training step with seed `step_seed`.
+/// It is 0 for seed 0.
 CAIRN_HD inline std::uint64_t dropout_key(std::uint64_t step_seed) { return step_seed == 0 ? 0 : mix(step_seed, 0); }
 
-/// Decides which elements a dropout of probability p keeps. An element is kept if its random_bits(seed, stream,
-/// element), as a number in [0, 1), are at least p. Compares integers, which is exact.
+/// Decides which elements a dropout of probability p keeps. An element is kept if the number in [0, 1) that
+/// random_bits(seed, stream, element) gives is at least p. Integers are compared, so the decision is exact.
 struct DropoutMask {
   std::uint64_t key = 0;        ///< hash of seed and stream
   std::uint64_t threshold = 0;  ///< p * 2^53, rounded up
 
-  /// `dropout_key` is a dropout_key().
+  /// `dropout_key` is the result of the function dropout_key().
   DropoutMask(std::uint64_t seed, std::uint64_t stream, double p, std::uint64_t dropout_key = 0)
       : key(mix(mix(seed, 0), stream) ^ dropout_key), threshold(static_cast<std::uint64_t>(std::ceil(p * 0x1p53))) {}
 
@@ -84,8 +85,8 @@ CAIRN_HD T normalize_grad(T g, T xhat, T rstd, T mean_g, T mean_g_xhat) {
   return rstd * (g - mean_g - xhat * mean_g_xhat);
 }
 
-/// Returns the factor that gradients are multiplied by so that their norm is at most about `limit`. `squares` is the
-/// sum of their squares.
+/// Returns the factor, at most 1, by which all gradients are multiplied so that their norm is at most about `limit`.
+/// `squares` is the sum of the squares of all gradients.
 template <class T>
 CAIRN_HD T clip_factor(T squares, T limit) {
   const T factor = limit / (std::sqrt(squares) + T(1e-6));
@@ -97,7 +98,7 @@ template <class T>
 struct SgdRule {
   T momentum, decay, rate, clip;
 
-  /// Returns the new weight, and replaces m.
+  /// Returns the new weight, and updates the momentum m.
   CAIRN_HD T operator()(T gradient, T weight, T& m) const {
     m = momentum * m + (clip * gradient + decay * weight);
     return weight - rate * m;
@@ -126,7 +127,7 @@ struct AdamwRule {
         rate_of_m(rate_in / -std::expm1(step * log1)),
         root_of_v(std::sqrt(-std::expm1(step * log2))) {}
 
-  /// Returns the new weight, and replaces m and v.
+  /// Returns the new weight, and updates the moments m and v.
   CAIRN_HD T operator()(T gradient, T weight, T& m, T& v) const {
     const T g = clip * gradient;
     m = m + part1 * (g - m);
@@ -138,7 +139,8 @@ struct AdamwRule {
 /// Returns the hash with which a node's synthetic kernel starts. This kernel runs if the node has no op
 /// (runtime/host/synthetic.h).
 CAIRN_HD inline std::uint64_t synthetic_seed(std::int32_t node) { return mix(static_cast<std::uint64_t>(node), 0); }
-/// Returns the synthetic kernel's hash after one more input, whose digest is `digest`.
+/// Returns the synthetic kernel's hash after one more input. `hash` is the hash before, and `digest` the input's
+/// digest.
 CAIRN_HD inline std::uint64_t synthetic_join(std::uint64_t hash, std::uint64_t digest) { return mix(hash ^ digest, 1); }
 /// Returns the hash h with which the synthetic kernel fills one output: word j of the output is mix(h, j). `hash` is
 /// the kernel's hash after all inputs.

@@ -8,7 +8,7 @@
 #include "cairn/runtime/executor.h"
 #include "cairn/runtime/program.h"
 
-/// Parts that the executors of all machines share.
+/// This file has the parts that the executors of all machines (CPU and GPU) share.
 namespace cairn::runtime {
 
 // Bytes with which memory is filled. They are the same on every machine.
@@ -27,14 +27,15 @@ struct Guard {
   bool operator==(const Guard&) const = default;
 };
 
-/// What executors need to know about the lifetimes of a program's buffers. There are guards only if program.guard_bytes
-/// > 0.
+/// What executors need to know about the lifetimes of a program's buffers. The lists of guards are empty if
+/// program.guard_bytes is 0.
 struct Liveness {
-  /// Largest number of bytes in live buffers at one step, or between two steps where copies run.
+  /// Largest number of bytes in live buffers at one time: during a step, or between two steps, where copies start and
+  /// end.
   std::int64_t live_peak_bytes = 0;
-  std::int64_t high_water_bytes = 0;       ///< end of the highest bytes that are written, including guards
-  std::int64_t host_live_peak_bytes = 0;   ///< as live_peak_bytes, of the host's arena
-  std::int64_t host_high_water_bytes = 0;  ///< as high_water_bytes, of the host's arena
+  std::int64_t high_water_bytes = 0;       ///< end of the highest byte that is written, including guards
+  std::int64_t host_live_peak_bytes = 0;   ///< largest number of live bytes in the host's arena
+  std::int64_t host_high_water_bytes = 0;  ///< end of the highest byte that is written in the host's arena
 
   /// Returns the guards to fill before the kernel of a step runs.
   std::span<const Guard> filled_before(std::int64_t step) const { return range(before_, step); }
@@ -67,17 +68,18 @@ struct Liveness {
 /// for T steps, or O(T * b) with guards and up to b live buffers at a time.
 Liveness liveness(const Program& program, bool guards);
 
-/// Throws MemoryError if an arena that a caller gives has fewer than `bytes` bytes. Throws InputError if it is not
-/// aligned to 256 bytes.
+/// Throws MemoryError if an arena that a caller gives has fewer than `bytes` bytes. Throws InputError if the arena is
+/// not aligned to 256 bytes.
 void require_arena(const ArenaView& arena, std::int64_t bytes);
 
 /// Throws InputError if an instruction or a copy reaches outside its arena or refers to a resident that does not exist.
-/// Also throws it if sentinels are requested and the program has no guards. O(steps + operands + copies).
+/// Also throws InputError if sentinels are requested and the program has no guards. O(steps + operands + copies).
 void check_program(const Program& program, const ExecuteOptions& options);
 
-/// Returns Executor::measured_peak_bytes(), or measured_host_peak_bytes() for the numbers of that arena. `given` is the
-/// end of the highest range of the arena that a kernel was given, in bytes from the arena's start. `written` is the
-/// number of bytes up to the highest byte that differs from the pattern of a new arena (kArenaPaint).
+/// Returns the result of Executor::measured_peak_bytes() or, if `given` and `written` belong to the host's arena, of
+/// measured_host_peak_bytes(). `given` is the end of the highest range of the arena that a kernel was given, in bytes
+/// from the arena's start. `written` is the number of bytes up to the highest byte that differs from the pattern of a
+/// new arena (kArenaPaint).
 std::int64_t measured_peak_bytes(const Program& program, bool poison, std::int64_t given, std::int64_t written);
 
 /// Returns an entry for every output that is neither read nor kept, ascending by node and output.

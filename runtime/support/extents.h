@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <span>
 
-/// A tensor's shape as kernels use it. A row consists of the elements along the last axis. The product of the other
-/// extents is the number of rows.
+/// This file has functions on a tensor's shape, as kernels use it. A row consists of the elements along the last axis.
+/// The product of all extents but the last is the number of rows.
 namespace cairn::runtime {
 
 using Extents = std::span<const std::int64_t>;

@@ -7,11 +7,12 @@
 
 #include "cairn/core/machine/support/thread_pool.h"
 
-/// Parallel loops on the threads of core's thread pool. Results do not depend on the number of threads, because the
-/// division into blocks depends only on sizes, and partial sums are added in the order of the blocks.
+/// This file has parallel loops, which run on the threads of core's thread pool. Results do not depend on the number of
+/// threads, because the division into blocks depends only on sizes, and partial sums are added in the order of the
+/// blocks.
 namespace cairn::runtime {
 
-/// Calls body(begin, end) for [0, block), [block, 2 block), ... up to n.
+/// Calls body(begin, end) for the blocks [0, block), [block, 2 block), ... of [0, n), in parallel.
 template <class F>
 void for_blocks(std::int64_t n, std::int64_t block, const F& body) {
   core::parallel_blocks(n, block, core::thread_count(),
@@ -24,7 +25,7 @@ inline constexpr std::int64_t kColumnBlock = 32;      ///< number of columns in 
 /// Returns the number of rows in a block of about kElementBlock elements.
 inline std::int64_t row_block(std::int64_t cols) { return std::max<std::int64_t>(1, kElementBlock / cols); }
 
-/// Calls body(i) for every i below n.
+/// Calls body(i) for every i in [0, n), in parallel.
 template <class F>
 void for_elements(std::int64_t n, const F& body) {
   for_blocks(n, kElementBlock, [&](std::int64_t begin, std::int64_t end) {
@@ -32,7 +33,8 @@ void for_elements(std::int64_t n, const F& body) {
   });
 }
 
-/// Calls body(r) for every row r. `cols` is the work of one row, as a number of elements.
+/// Calls body(r) for every row r in [0, rows), in parallel. `cols` is the number of elements of a row; it decides how
+/// many rows form a block.
 template <class F>
 void for_rows(std::int64_t rows, std::int64_t cols, const F& body) {
   for_blocks(rows, row_block(cols), [&](std::int64_t begin, std::int64_t end) {

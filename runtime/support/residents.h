@@ -22,23 +22,23 @@ void fill_resident(const core::Resident& resident, std::int32_t index, std::uint
 /// counts as memory; its values are not needed. O(residents + nodes).
 std::vector<bool> executed_residents(const core::Graph& graph);
 
-/// Returns whether a step changes weights, so that the next step gives other results.
+/// Returns whether a training step of the graph changes weights. If so, the next step gives different results.
 bool updates_weights(const core::Graph& graph);
 
-/// Returns the number of valid ids or labels for the op of v: the valid ones are below this number. The op must read
-/// ids or labels.
+/// Returns the number L of valid ids or labels for the op of node v: 0 .. L - 1 are valid. The op must read ids or
+/// labels.
 std::int64_t index_limit(const core::Graph& graph, core::NodeId v);
 
 /// Throws core::Error at the first of `count` integers that is not in [0, limit). `what` is the name of the integers in
 /// the message.
 void check_range(std::string_view what, const std::int32_t* values, std::int64_t count, std::int64_t limit);
 
-/// Throws core::Error, which names the resident, if the resident holds an id or label that is out of range for an op
-/// that reads it.
+/// Throws core::Error, which names the resident tensor, if the tensor `index`, whose elements are `bytes`, holds an id
+/// or label that is out of range for an op that reads it.
 void check_indices(const core::Graph& graph, std::int32_t index, std::span<const std::byte> bytes);
 
-/// Offset in bytes of every resident tensor in one allocation, or -1 for tensors that an execution does not need
-/// (executed_residents).
+/// Places all resident tensors in one allocation. offsets[i] is the offset of tensor i in bytes, or -1 for a tensor
+/// that an execution does not need (executed_residents).
 struct ResidentLayout {
   explicit ResidentLayout(const core::Graph& graph);
   std::vector<std::int64_t> offsets;

@@ -12,29 +12,32 @@
 #include "cairn/sim/device/rewind.h"
 #include "cairn/sim/device/shared_items.h"
 
-/// Evaluates drawn orders without sorting their nodes, one in each lane of a team (sim/device/lanes.h).
+/// Evaluates random orders (sim/generator.h) without sorting their nodes, one order in each lane of a team
+/// (sim/device/lanes.h).
 namespace cairn::sim::device {
 
 /// Arrays that BucketLanes needs, shared by a team.
 template <class Sum, int kLanes>
 struct BucketArrays {
-  /// Number of steps of a lane that can be evaluated exactly in one round. On real graphs there are rarely more
-  /// than 30.
+  /// Number of steps of a lane that can be evaluated exactly in one call of refine(). On real graphs, rarely more than
+  /// 30 must be.
   static constexpr int kListed = 64;
 
   std::uint16_t* bucket = nullptr;  ///< [node][lane]: bucket in which the node runs
-  // [bucket][lane]: what is taken and what is freed in the bucket. Later, the upper bound of the memory during the
-  // bucket's steps, and the memory before them.
+  // [bucket][lane]: at first, the memory that is taken in the bucket, and the memory that is freed in it. After
+  // find_bounds(), the upper bound of the memory during the bucket's steps, and the memory before these steps.
   Sum* taken = nullptr;
   Sum* freed = nullptr;
-  // Of the steps that are evaluated exactly, [entry][lane]: the node, what is freed after the step, and the memory
-  // during the step.
+  // [entry][lane], for the steps that are evaluated exactly: the node, the memory that is freed after the step, and the
+  // memory during the step.
   std::uint16_t* listed = nullptr;
   Sum* listed_freed = nullptr;
   Peak<Sum>* listed_peak = nullptr;
-  std::int32_t* count = nullptr;  ///< [lane]: number of entries. Then, how many lanes would have had more than kListed.
-  std::int32_t* before = nullptr;  ///< [lane]: number of entries in lower lanes. Then, the number of all entries.
-  std::byte* of_row = nullptr;     ///< room for LaneGrid::combine_below()
+  std::int32_t* count =
+      nullptr;  ///< [lane]: number of listed steps. One more entry: number of lanes with more than kListed steps.
+  std::int32_t* before =
+      nullptr;                  ///< [lane]: number of listed steps in lower lanes. One more entry: number in all lanes.
+  std::byte* of_row = nullptr;  ///< room for LaneGrid::combine_below()
 
   static CAIRN_HD std::int64_t bytes(std::int64_t nodes, std::int64_t buckets, std::int64_t threads) {
     BucketArrays arrays;
@@ -68,12 +71,13 @@ struct BucketArrays {
 };
 
 /// Evaluates one drawn order per lane. The keys of the thread's lane are key[v * kStride] for node v, and `highest` is
-/// the highest of them. kSingle says whether every node has one output.
+/// the highest key. A key is the random time at which the node runs. kSingle says whether every node has one output.
 ///
-/// The range of keys is divided into `buckets` buckets. With fewer, more steps must be evaluated exactly. Sums of what
-/// is taken and of what is freed in each bucket tell the memory before it; this memory plus what is taken in the bucket
-/// is an upper bound of the memory during its steps. Then the steps of the bucket with the highest bound are evaluated
-/// exactly, and after that, those of all buckets whose bound is above the peak found so far.
+/// The range of keys is divided into `buckets` buckets; the fewer buckets, the more steps must be evaluated exactly.
+/// For each bucket, the memory that its steps take and the memory that they free are added up. From these sums follows
+/// the memory before each bucket. This memory plus the memory taken in the bucket is an upper bound of the memory
+/// during the bucket's steps. Then the steps of the bucket with the highest bound are evaluated exactly, and after
+/// that, the steps of all buckets whose bound is above the peak found so far.
 template <bool kSingle, class Id, class Sum, int kLanes, int kStride, class Team>
 class BucketLanes {
  public:
@@ -92,9 +96,9 @@ class BucketLanes {
         lane_(grid.lane()),
         keys_(key - lane_) {}
 
-  /// Evaluates the orders. Sets `outcome` in every thread of a lane. Computes Outcome::peak_step only if `with_step` is
-  /// set. Returns false if the order of a lane cannot be evaluated, because too many steps would have to be evaluated
-  /// exactly. All threads of the team get the same answer.
+  /// Evaluates the orders of all lanes. Sets `outcome` in every thread of a lane. Computes Outcome::peak_step only if
+  /// `with_step` is set. Returns false if some lane has more than BucketArrays::kListed steps to evaluate exactly. All
+  /// threads of the team get the same answer.
   CAIRN_HD bool evaluate(bool with_step, Outcome& outcome) const {
     add_up();
     Sum least = 0;
@@ -122,7 +126,7 @@ class BucketLanes {
     return keys_[std::int64_t{v} * kStride + lane];
   }
 
-  /// Finds the buckets of nodes, and adds up what is taken and freed in each bucket.
+  /// Finds the bucket of each node, and adds up the memory that is taken and freed in each bucket.
   CAIRN_HD void add_up() const {
     const std::int64_t bytes = std::int64_t{buckets_} * lanes_ * std::int64_t{sizeof(Sum)};
     grid_.clear(arrays_.taken, bytes);
@@ -147,7 +151,8 @@ class BucketLanes {
       if (kSingle || x < graph_.node_count) {
         Sum taken = value.taken;
         if (graph_.has_scratch) {
-          // Scratch is freed in the same bucket. Negative scratch could make the bound too low, so it is left out.
+          // Scratch is taken and freed in the same bucket. Negative scratch could make the bucket's bound too low, so
+          // it is left out of the sum.
           const Sum scratch = amounts_.scratch[x];
           if (scratch < 0) taken -= scratch;
           if (scratch > 0) fetch_add(&arrays_.freed[own * lanes_ + lane_], scratch);
@@ -159,9 +164,10 @@ class BucketLanes {
     grid_.team().sync();
   }
 
-  /// Replaces the sums by bounds and by the memory before each bucket. Returns the highest bound, and its first bucket.
-  /// `least` gets a lower bound of the peak, which is the highest memory before a bucket. A step with negative scratch
-  /// may use less memory than is in use after it, so that graphs with such steps have no lower bound.
+  /// Replaces the two sums of each bucket by the bound and by the memory before the bucket. Returns the highest bound,
+  /// and the first bucket that has it. Sets `least` to a lower bound of the peak: the highest memory before a bucket.
+  /// If the graph has negative scratch, `least` is left as it is, because a step with negative scratch may use less
+  /// memory than is in use after it.
   CAIRN_HD Peak<Sum> find_bounds(Sum& least) const {
     const typename Grid::Stretch stretch = grid_.stretch(buckets_);
     Sum* const taken = arrays_.taken + lane_;
@@ -188,9 +194,9 @@ class BucketLanes {
     return highest;
   }
 
-  /// Evaluates the steps in the selected buckets of each lane exactly, and updates the peak. The place of a peak is
-  /// that of its bucket times kListed, plus the place of the step in the bucket. Returns false if there are too many
-  /// steps.
+  /// Evaluates exactly, in each lane, the steps of those buckets b for which selected(b) holds, and updates the peak
+  /// `best`. The place of a peak is the number of its bucket times kListed, plus the number of the step in the bucket.
+  /// Returns false if a lane has more than kListed such steps.
   template <class Selected>
   CAIRN_HD bool refine(const Selected& selected, Peak<Sum>& best) const {
     const std::int32_t rank = grid_.team().rank();
@@ -239,8 +245,8 @@ class BucketLanes {
     return key(u, lane) != key(v, lane) ? key(u, lane) < key(v, lane) : u < v;
   }
 
-  /// Returns what is freed after the step of node v: the inputs that nothing reads later, and outputs that are not
-  /// read.
+  /// Returns the memory that is freed after the step of node v: the inputs that nothing reads later, and the outputs
+  /// that nothing reads.
   CAIRN_HD Sum freed_after(std::int32_t v, std::int32_t lane) const {
     Sum freed = 0;
     const NodeRecord& node = graph_.nodes[v];
@@ -263,8 +269,8 @@ class BucketLanes {
     return freed;
   }
 
-  /// Returns the memory during the step of node v, and the place of this step. Computes both from those steps of v's
-  /// lane that are listed in v's bucket and come before v.
+  /// Returns the memory during the step of node v, and the place of this step (see refine()). Adds up, for this, the
+  /// listed steps of the same lane that are in v's bucket and run before v.
   CAIRN_HD Peak<Sum> exact(std::int32_t v, std::int32_t lane) const {
     const std::int32_t b = bucket(v, lane), count = arrays_.count[lane];
     Sum during = arrays_.freed[b * lanes_ + lane] + amounts_.values[v].taken;
@@ -294,7 +300,7 @@ class BucketLanes {
   const std::int32_t buckets_;
   const KeyBuckets bucket_of_;
   const std::int32_t lanes_, lane_;
-  const std::uint32_t* const keys_;  ///< those of lane 0
+  const std::uint32_t* const keys_;  ///< keys of lane 0; lane l's keys are l entries further
 };
 
 }  // namespace cairn::sim::device

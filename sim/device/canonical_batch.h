@@ -11,8 +11,8 @@
 #include "cairn/sim/canonical_batch.h"
 #include "cairn/sim/device/transfer.h"
 
-/// Canonical profiles of many candidates (schedules), on any Machine (core/machine/support/machine.h). One thread
-/// handles one profile, or one set of chains that are merged (sim::merge_segments).
+/// Computes canonical profiles of many candidates (schedules) on any Machine (core/machine/support/machine.h). One
+/// thread handles one profile, or one set of chains that are merged (sim::merge_segments).
 namespace cairn::sim::device {
 
 /// A sim::CanonicalBatch in a Machine's memory.
@@ -40,8 +40,8 @@ CanonicalBatch download(Machine& machine, const Batch<Machine>& batch) {
 /// Finds the segments (core::Segment) between one end of a profile and its lowest valley (local minimum), from the end
 /// inwards. For each segment calls emit(outer, inner) with the height of the segment's peak above its outer valley and
 /// above its inner valley. Going from the end to the lowest valley, each segment has a higher peak and a lower inner
-/// valley than all segments before it. So the peaks and valleys are those values that are higher or lower than all
-/// values passed before.
+/// valley than all segments before it. So one pass finds them: a value higher than all values passed before can be a
+/// peak, a value lower than all of them a valley.
 template <class Emit>
 CAIRN_HD void meet_segments(const std::int64_t* values, std::int64_t end, std::int64_t lowest, const Emit& emit) {
   if (end == lowest) return;
@@ -60,9 +60,9 @@ CAIRN_HD void meet_segments(const std::int64_t* values, std::int64_t end, std::i
   emit(high - valley, high - low);
 }
 
-/// Finds the segments of each profile. Writes them into the profile's own part of `found`, which is large enough for
-/// any profile of its length. Segments left of the lowest valley are stored from the beginning of the part on. The
-/// other segments are stored so that they end at the end of the part.
+/// Finds the segments of each profile. Writes them into the profile's own part of `found`, which has room for every
+/// profile of this length. Segments left of the lowest valley are stored from the beginning of the part on. Segments
+/// right of the lowest valley are stored so that the last of them is at the end of the part.
 struct FindSegments {
   static constexpr int kThreads = 1;
   const std::int64_t* values;
@@ -89,8 +89,8 @@ struct FindSegments {
     starts[i] = values[begin];
     core::Segment* const first = found + part(offsets, i);
     core::Segment* const last = found + part(offsets, i + 1);
-    // The lambdas change numbers, not pointers. If they changed a pointer, nvcc would store through it by a generic
-    // instruction.
+    // The lambdas count with integers instead of moving pointers. If they changed a pointer, nvcc would store through
+    // it by a generic instruction, which is slower than one for global memory.
     std::int64_t left = 0, right = 0;
     meet_segments(values, begin, lowest, [&](std::int64_t outer, std::int64_t inner) {
       first[left++] = core::Segment{outer, inner};
@@ -103,7 +103,7 @@ struct FindSegments {
   }
 };
 
-/// Copies the found segments to their final positions.
+/// Copies the segments that FindSegments has found to their final positions, without the gaps between parts.
 struct PlaceSegments {
   static constexpr int kThreads = 1;
   const std::int64_t* offsets;
@@ -121,9 +121,9 @@ struct PlaceSegments {
   }
 };
 
-/// Runs core::canonical on `count` profiles. Profile i consists of values[offsets[i]] .. values[offsets[i + 1] - 1] and
-/// must have at least one value. value_count is the number of values of all profiles. In addition to the result, takes
-/// 8 bytes per value and 32 bytes per profile.
+/// Computes the canonical form (core::canonical) of `count` profiles. Profile i consists of values[offsets[i]] ..
+/// values[offsets[i + 1] - 1] and must have at least one value. value_count is the number of values of all profiles. In
+/// addition to the result, takes 8 bytes of memory per value and 32 bytes per profile.
 template <class Machine>
 Batch<Machine> canonical(Machine& machine, const std::int64_t* values, std::int64_t value_count,
                          const std::int64_t* offsets, std::int64_t count) {
@@ -143,7 +143,7 @@ Batch<Machine> canonical(Machine& machine, const std::int64_t* values, std::int6
 }
 
 /// A chain that is being merged, with its next segment. If the next segments of two chains are equal in the order of
-/// core::sorts_before, either may come first, because both orders join them to the same segment.
+/// core::sorts_before, either may come first: the two are joined to one segment, which is the same for both orders.
 struct ChainHead {
   core::Segment segment;
   std::int64_t chain;
@@ -208,7 +208,8 @@ struct MergeChains {
   }
 };
 
-/// Copies the merged segments of each set to their final positions.
+/// Copies the segments that MergeChains has merged for each set to their final positions, without the gaps between
+/// sets.
 struct CompactChains {
   static constexpr int kThreads = 32;
   const std::int64_t* begins;
@@ -225,8 +226,8 @@ struct CompactChains {
   }
 };
 
-/// Runs sim::merge_segments; `sets` has set_count + 1 entries. In addition to the result, takes as much memory as the
-/// segments of all chains, 32 bytes per chain and 8 bytes per set.
+/// Does the same as sim::merge_segments, in the machine's memory; `sets` has set_count + 1 entries. In addition to the
+/// result, takes as much memory as the segments of all chains, 32 bytes per chain and 8 bytes per set.
 template <class Machine>
 Batch<Machine> merge_segments(Machine& machine, const Batch<Machine>& chains, const std::int64_t* sets,
                               std::int64_t set_count) {

@@ -7,32 +7,34 @@
 #include "cairn/core/host_device.h"
 #include "cairn/sim/schedule_batch.h"
 
-/// Tables and functions for the transfers of candidates.
+/// This file has tables and functions for the transfers of candidates, which are copies of values between device and
+/// host.
 namespace cairn::sim::device {
 
-/// What the simulator knows of a value that may move between device and host. A table has one entry for each of the
-/// graph's ValueIds.
+/// What the simulator knows of a value that may move between device and host. The entry of a value is at its ValueId.
+/// TablesView numbers the values differently.
 struct alignas(32) MovedValue {
   std::int64_t bytes = 0;
-  std::int64_t time = -1;     ///< copy_cost() of the value, 0 if the graph knows no link; -1: the value must stay
+  std::int64_t time =
+      -1;  ///< copy_cost() of the value, 0 if the graph has no link; -1: the value must stay on the device
   std::int32_t number = 0;    ///< the value's number in TablesView
   std::int32_t producer = 0;  ///< node that makes the value
-  core::ValueId id = 0;       ///< of the entry k: the ValueId of the value with number k in TablesView
+  core::ValueId id = 0;       ///< in entry k of the table: the ValueId of the value that has number k in TablesView
 };
 
-/// The table of a graph, in the memory of a Machine.
+/// The table of MovedValues of a graph, in the memory of a Machine.
 struct MovesView {
   const MovedValue* values = nullptr;
   std::int32_t value_count = 0;
   bool duplex = true;  ///< whether each direction has a link of its own
 };
 
-/// Returns the table of a graph. O(values).
+/// Returns the table of MovedValues of a graph. O(values).
 std::vector<MovedValue> moved_values(const core::Graph& graph);
 /// Returns whether the graph's link carries copies in both directions at the same time. True without a link.
 bool is_duplex(const core::Graph& graph);
 
-/// Sorts by heapsort, which needs no memory. O(count log count).
+/// Sorts by heapsort, which needs no additional memory. O(count log count).
 template <class T, class Less>
 CAIRN_HD void heap_sort(T* items, std::int32_t count, const Less& less) {
   const auto swap_items = [&](std::int32_t a, std::int32_t b) {
@@ -55,7 +57,8 @@ CAIRN_HD void heap_sort(T* items, std::int32_t count, const Less& less) {
   }
 }
 
-/// An item with its key, for heap_sort(). Keys are compared from left to right.
+/// The sort key of a copy, and the copy's place in the array. Compares `first`, `second`, `fetch` and `index`, in this
+/// order of priority.
 struct CopyKey {
   std::int32_t first, second, fetch, index, place;
 
@@ -67,9 +70,9 @@ struct CopyKey {
   }
 };
 
-/// Sorts copies in the order of service, and fills in the rest of them. On entry, the fields value, from, start, finish
-/// and index are set, `kind` is 0 or kFetch, and `from` of a fetch is the *index* of its evict or -1. `keys` has room
-/// for `count` entries. O(count log count).
+/// Sorts the copies of a candidate in the order in which the link carries them, and computes their remaining fields. On
+/// entry, the fields value, from, start, finish and index are set, `kind` is 0 or kFetch, and `from` of a fetch is the
+/// *index* of its evict or -1. `keys` has room for `count` entries. O(count log count).
 CAIRN_HD inline void arrange_copies(Copy* copies, std::int32_t count, CopyKey* keys) {
   heap_sort(copies, count, [](const Copy& a, const Copy& b) {
     return CopyKey{a.start, a.finish, a.kind & Copy::kFetch, a.index, 0} <

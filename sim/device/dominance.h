@@ -17,9 +17,10 @@
 #include "cairn/sim/device/shared_items.h"
 #include "cairn/sim/dominance.h"
 
-/// Dominance among many profiles, on any Machine (core/machine/support/machine.h).
+/// Decides dominance among many memory profiles on any Machine (core/machine/support/machine.h).
 ///
-/// By Definition 2.4, `a` dominates `b` if for every moment of `a` there is a moment of `b` such that
+/// By Definition 2.4 of Jin et al. (core/dominance.h), profile `a` dominates profile `b` if for every moment of `a`
+/// there is a moment of `b` such that
 /// - from these moments to the ends of the profiles, a's highest value is at most b's, and a's lowest value is at most
 ///   b's;
 /// - the same holds from the beginnings of the profiles to these moments.
@@ -27,19 +28,19 @@
 /// The part of a profile to the right of its lowest valley (local minimum) defines a staircase. This is a function that
 /// maps a height, in bytes, to the lowest value after the last moment at which the part reaches that height. It is
 /// defined for heights up to the part's highest value. The lower the height, the later that moment, and the higher the
-/// lowest value after it. The function is constant on several ranges of heights. Each range, with its value, is a
-/// stair. The part to the left of the valley defines another staircase in the same way, in the other direction. Hence
+/// lowest value after it. The function is constant on several ranges of heights. Each such range, with its value, is a
+/// stair. The part to the left of the valley defines another staircase in the same way, read from right to left. Hence
 /// `a` dominates `b` exactly if
 ///   - a's lowest value is at most b's, and
-///   - each staircase of a is nowhere above the same staircase of b. Where only one of the two is defined, it counts as
-///     the one above.
+///   - the left staircase of a is nowhere above the left one of b, and the right staircase of a nowhere above the right
+///     one of b. At a height for which only one of two staircases is defined, that staircase counts as the one above.
 /// Two profiles dominate each other exactly if their lowest values and their staircases are equal.
 ///
 /// Signatures make comparisons fast. Staircases are monotone, so if `a` dominates `b`, then at every fixed height a's
 /// staircase is at most b's. This remains true after values are rounded by a monotone map. A signature of a profile
 /// holds such rounded values, called levels, at a few fixed heights. Each level is in a byte of its own, which is
-/// called a lane. Eight levels are compared at once. If signatures do not rule out dominance, the staircases decide. So
-/// the choice of heights and levels changes only the time, never the answer.
+/// called a lane. Eight levels are compared at once. If the signatures do not rule out dominance, the staircases are
+/// compared. So the choice of heights and levels changes only the time, never the answer.
 namespace cairn::sim::device {
 
 /// A stair: the largest height of its range, and the value of the staircase for all heights of the range, both in
@@ -54,13 +55,13 @@ struct alignas(16) Stair {
 /// one ends at the profile's first value, the right one at its last value.
 struct Outline {
   std::int64_t lowest;
-  std::int64_t first;  ///< index of the first stair
-  std::int32_t left, right;
+  std::int64_t first;        ///< index of the first stair
+  std::int32_t left, right;  ///< number of stairs of each staircase
 };
 
 inline constexpr std::int64_t kBelowAll = std::numeric_limits<std::int64_t>::min();
 
-/// Number of bytes (lanes) of a signature. Each holds a rounded value (level).
+/// Number of bytes (lanes) of a signature. Each lane holds a rounded value (level).
 inline constexpr int kLanes = 16;
 inline constexpr int kWords = 2;  ///< number of words of a signature, of eight bytes each
 /// Number of lanes of a signature that hold the value of a staircase at a fixed height (threshold).
@@ -85,8 +86,8 @@ struct Profiles {
   std::int64_t stride;
 };
 
-/// Returns whether staircase `a` is nowhere above `b`: for each stair of `a`, `b` has a stair of at least its height
-/// and at least its floor. O(a_count + b_count).
+/// Returns whether staircase `a` is nowhere above staircase `b`: for each stair of `a`, `b` has a stair that is at
+/// least as high and has at least as high a floor. O(a_count + b_count) for the numbers of stairs.
 CAIRN_HD inline bool nowhere_above(const Stair* a, std::int32_t a_count, const Stair* b, std::int32_t b_count) {
   const Stair* const a_end = a + a_count;
   const Stair* const b_last = b + b_count - 1;
@@ -112,7 +113,8 @@ CAIRN_HD inline bool dominates_by_stairs(const Profiles& a, std::int64_t i, cons
 }
 
 /// Returns whether each of the eight levels in `a` is at most the level in the same byte of `b`. The unused highest bit
-/// of each byte of `b` is set before the subtraction. It stays set if the subtraction does not borrow from it.
+/// of each byte of `b` is set before the subtraction. It stays set exactly if the byte of `a` is not larger, because
+/// then the subtraction does not borrow from this bit.
 CAIRN_HD inline bool levels_at_most(std::uint64_t a, std::uint64_t b) {
   constexpr std::uint64_t kFree = 0x8080808080808080ULL;
   return (((b | kFree) - a) & kFree) == kFree;
@@ -202,8 +204,8 @@ CAIRN_HD void look_up(const Stair* stairs, std::int32_t count, const std::int64_
   }
 }
 
-/// Calls put(lane, value) for all lanes of a signature. Word 0, which is compared first, has the lanes that rule out
-/// most pairs.
+/// Calls put(lane, value) with the value that each lane of a signature is to hold, before it is rounded. Word 0, which
+/// is compared first, has the lanes that rule out most pairs.
 template <class Put>
 CAIRN_HD void lane_values(const Outline& outline, const Stair* all_stairs, const Levels& levels, const Put& put) {
   const Stair* left = all_stairs + outline.first;
@@ -233,7 +235,7 @@ struct BuildSignatures {
       std::uint64_t level = 0;  // number of cuts that are at most the value
       for (std::uint64_t half = (kCuts + 1) / 2; half > 0; half /= 2)
         level += cuts[level + half - 1] <= value ? half : 0;
-      // The index is a constant in each unrolled iteration, so the words stay in registers.
+      // `w` is a constant in each unrolled iteration, so the words of `signature` stay in registers.
       CAIRN_UNROLL
       for (int w = 0; w < kWords; ++w) signature[w] |= w == lane / 8 ? level << (lane % 8 * 8) : 0;
     });
@@ -241,7 +243,7 @@ struct BuildSignatures {
   }
 };
 
-/// Number of profiles that are sampled to choose levels. They are evenly spaced.
+/// Number of profiles that are sampled to choose the Levels. The sampled profiles are evenly spaced in the set.
 inline constexpr std::int64_t kSample = 2048;
 inline constexpr std::int64_t kSampledStairs = 8;
 
@@ -249,8 +251,8 @@ CAIRN_HD inline std::int64_t sampled(std::int64_t sample, std::int64_t samples, 
   return sample * count / samples;
 }
 
-/// Samples the heights of up to kSampledStairs stairs of each staircase, without its first stair. If a staircase has
-/// fewer stairs, the remaining entries are kBelowAll.
+/// Writes the heights of kSampledStairs stairs of each staircase of the sampled profiles; the first stair of a
+/// staircase is never taken. If a staircase has fewer stairs, the remaining entries are kBelowAll.
 struct SampleHeights {
   static constexpr int kThreads = 1;
   const Stair* stairs;
@@ -289,10 +291,10 @@ struct SampleLanes {
   }
 };
 
-/// Returns Levels whose thresholds are quantiles of the heights of staircases. If the left staircases have more stairs
-/// than the right ones, they get more thresholds, and vice versa.
+/// Returns Levels whose thresholds are quantiles of the heights of staircases. The staircases on the side that has more
+/// stairs get more of the thresholds.
 Levels levels_with_thresholds(std::vector<std::int64_t> left, std::vector<std::int64_t> right);
-/// Sets the cuts of each lane to quantiles of the lane's values.
+/// Sets the cuts of each lane to quantiles of the lane's sampled values.
 void choose_cuts(Levels& levels, std::vector<std::int64_t> values);
 
 /// Returns whether the only profile of `one` dominates profile j of `many`. If kOneDominates is false, returns whether
@@ -305,7 +307,8 @@ struct OneAgainstMany {
   }
 };
 
-/// Returns the index of the set bit of `word` below which `count` bits are set. There must be such a bit.
+/// Returns the index of the set bit of `word` below which exactly `count` bits are set. More than `count` bits of
+/// `word` must be set.
 CAIRN_HD inline std::int32_t nth_bit(std::uint64_t word, std::int32_t count) {
   std::int32_t at = 0;
   CAIRN_UNROLL
@@ -321,10 +324,11 @@ CAIRN_HD inline std::int32_t nth_bit(std::uint64_t word, std::int32_t count) {
   return at;
 }
 
-/// Computes a tile of a band (sim::DominanceBand), which is a range of rows of the matrix of all pairs of profiles. A
-/// tile consists of up to 32 rows and of 64 columns, whose bits are one word of each row. First, each thread compares
-/// the signatures of one row with those of all columns. Then the threads share the pairs that signatures do not rule
-/// out, whichever rows they are in, because rows have different numbers of them.
+/// Computes one tile of a bit matrix that says for each pair of profiles whether the row's profile dominates the
+/// column's. The tile is part of a band, i.e. of a range of rows (sim::DominanceBand). It consists of up to 32 rows and
+/// of 64 columns, so it has one 64-bit word of each row. First, each thread compares the signature of one row's profile
+/// with the signatures of all columns' profiles. Then the threads share evenly the pairs that the signatures do not
+/// rule out; rows can have very different numbers of these.
 struct MatrixTile {
   static constexpr int kThreads = 32, kRows = 32, kColumns = 64;
   Profiles profiles;
@@ -336,7 +340,7 @@ struct MatrixTile {
     std::uint64_t possible[kRows];   ///< pairs that signatures do not rule out, a bit per column
     std::uint32_t found[kRows][2];   ///< pairs of which the row's profile dominates the column's
     std::int32_t counts[kRows];      ///< number of possible pairs in a row
-    std::int32_t before[kRows + 1];  ///< number of possible pairs in the rows before
+    std::int32_t before[kRows + 1];  ///< number of possible pairs in all rows above
   };
 
   template <class Team>
@@ -366,7 +370,8 @@ struct MatrixTile {
   }
 
  private:
-  /// Returns which of the columns from `first` on the profile `row` may dominate by its signature.
+  /// Returns a bit for each of the columns from `first` on: whether the signatures allow that profile `row` dominates
+  /// the column's profile.
   CAIRN_HD std::uint64_t possible(std::int64_t row, std::int64_t first) const {
     const std::uint64_t low = profiles.words[row], high = profiles.words[profiles.stride + row];
     const std::uint64_t* const lows = profiles.words + first;
@@ -381,8 +386,9 @@ struct MatrixTile {
   }
 };
 
-/// Computes the keys by which profiles are sorted for non_dominated(). If a profile dominates another one, its key is
-/// not larger. The key begins with the sum of the levels, because a profile with low values dominates many others.
+/// Computes the keys by which profiles are sorted for non_dominated(). If profile a dominates profile b, the key of a
+/// is not larger than the key of b. A key begins with the sum of the levels in the signature, because a profile with
+/// low levels dominates many profiles and should come early.
 struct OrderKeys {
   static constexpr int kThreads = 1;
   Profiles profiles;
@@ -436,8 +442,8 @@ struct Append {
   }
 };
 
-/// Sets flags[i] to 1 if none of the first `earlier_count` profiles of `earlier` dominates candidate begin + i, and to
-/// 0 otherwise. If `earlier_count` is kThoseBefore, only the first i profiles of `earlier` are compared.
+/// Sets flags[i] to 1 if none of the first `earlier_count` profiles of `earlier` dominates profile begin + i of
+/// `candidates`, else to 0. If `earlier_count` is kThoseBefore, compares only the first i profiles of `earlier`.
 struct Filter {
   static constexpr int kThreads = 32;
   static constexpr std::int64_t kThoseBefore = -1;
@@ -449,7 +455,8 @@ struct Filter {
 
   template <class Team>
   CAIRN_HD void operator()(const Team& team, std::int64_t i) const {
-    // Number of profiles after which a thread checks whether another thread of the team has found a dominating profile.
+    // Number of profiles that the team compares before its threads tell each other whether one of them has found a
+    // dominating profile.
     constexpr std::int64_t kRound = 512;
     const std::int64_t count = earlier_count == kThoseBefore ? i : earlier_count;
     int found = 0;
@@ -464,8 +471,9 @@ struct Filter {
   }
 };
 
-/// Returns whether candidate i stays, because no later candidate with an equal key dominates it. Filter compares a
-/// candidate only with earlier ones, and a later one can dominate it only if their keys are equal.
+/// Returns whether no later candidate dominates candidate i. Filter has compared each candidate only with earlier ones.
+/// Candidates are sorted by key, and a profile's key is never larger than the keys of profiles that it dominates. So
+/// only later candidates with an equal key must be compared.
 struct FilterTies {
   Profiles candidates;
   const std::uint64_t* keys;
@@ -533,8 +541,9 @@ class DominanceSet : public sim::DominanceSet {
     std::int64_t found = 0;
     for (std::int64_t begin = 0; begin < size(); begin += most) {
       const std::int64_t count = std::min(most, size() - begin);
-      // Drops each profile that another one dominates; of two equal profiles, the later one. The dominating profile can
-      // itself be dropped. This does no harm, because whatever dominates that profile dominates both.
+      // Drops each profile of this block that an earlier profile dominates. The dominating profile can itself be
+      // dropped. This does no harm, because dominance is transitive: the profile that dominates it also dominates the
+      // first.
       machine_.launch(Filter{kept.view().profiles(), found, all.view().profiles(), begin, flags.data()}, count);
       const std::int64_t left = machine_.select(flags.data(), count, selected.data());
       machine_.launch(Append<std::int64_t>{all.view(), begin, selected.data(), block.view(), 0}, left);
@@ -579,7 +588,7 @@ class DominanceSet : public sim::DominanceSet {
     Array<std::int32_t> places_;
   };
 
-  /// Makes a set that uses the Levels of another set, so that the signatures of both sets can be compared.
+  /// Makes a set that uses the Levels of another set. Otherwise, the signatures of the two sets could not be compared.
   DominanceSet(Machine& machine, const Batch<Machine>& batch, const Levels& levels) : machine_(machine) {
     build_stairs(batch);
     upload_levels(levels);
@@ -646,7 +655,7 @@ class DominanceSet : public sim::DominanceSet {
   Array<std::uint64_t> words_;
 };
 
-/// A DominanceSet that owns its machine, which is constructed from `args`.
+/// A DominanceSet that owns its machine. The machine is constructed from `args`.
 template <class Machine>
 class OwningDominanceSet final : private OwnedMachine<Machine>, public DominanceSet<Machine> {
  public:

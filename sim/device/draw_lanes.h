@@ -12,8 +12,9 @@
 /// Draws orders (sim/generator.h), one in each lane of a team (sim/device/lanes.h).
 namespace cairn::sim::device {
 
-/// Draws the keys of all nodes for the candidate `index`, and returns the highest one. The key of node
-/// v goes to key[v * kStride]. A thread handles a candidate alone, so that no thread waits for another.
+/// Draws the keys of all nodes for candidate `index`, and returns the highest key. A key is the random time at which a
+/// node runs (sim/generator.h). The key of node v goes to key[v * kStride]. One thread handles a candidate alone, so no
+/// thread waits for another.
 template <int kStride, class Id>
 CAIRN_HD std::uint32_t draw_keys(const TablesView<Id>& graph, std::uint64_t seed, std::int64_t index,
                                  std::uint32_t* key) {
@@ -41,7 +42,8 @@ CAIRN_HD std::uint32_t draw_keys(const TablesView<Id>& graph, std::uint64_t seed
   return highest;
 }
 
-/// Divides the range of a candidate's keys into buckets: no key is in a lower bucket than a smaller key.
+/// Divides the range of a candidate's keys into `count` buckets of equal width, in ascending order of keys. `highest`
+/// is the highest key.
 class KeyBuckets {
  public:
   CAIRN_HD KeyBuckets(std::int32_t count, std::uint32_t highest)
@@ -61,7 +63,7 @@ class KeyBuckets {
 template <int kLanes>
 struct RankArrays {
   std::uint32_t* packed = nullptr;  ///< [position][lane]: the low 16 bits of a node's key, then its number
-  /// [bucket][lane]: a counter of 16 bits. There are as many buckets as nodes.
+  /// [bucket][lane]: a 16-bit counter of the nodes in the bucket. There are as many buckets as nodes.
   std::uint16_t* bucket = nullptr;
   std::byte* of_row = nullptr;  ///< room for LaneGrid::combine_below(), in the same memory as `packed`
 
@@ -80,11 +82,11 @@ struct RankArrays {
   }
 };
 
-/// Replaces the keys in each lane by the ranks of the nodes in the order by (key, number): 1 .. count. The keys of the
-/// thread's lane are key[v * kStride], as draw_keys() left them, and `highest` is the highest of them. Nodes are
-/// distributed to as many buckets as there are nodes, by the value of their keys; then a node is compared with the
-/// others of its bucket. Keys of one bucket differ by less than 2^15 (waiting_time_shift()), so that their low 16 bits
-/// say which is lower. There are fewer than 2^16 nodes.
+/// Replaces the keys in each lane by the ranks 1 .. n of the n nodes, sorted by key, and by number where keys are
+/// equal. The keys of the thread's lane are key[v * kStride], as draw_keys() left them, and `highest` is the highest
+/// key. Nodes are distributed to n buckets by their keys; then each node is compared with all nodes of its bucket. The
+/// keys in a bucket differ by less than 2^15 (waiting_time_shift()), so their low 16 bits suffice to say which key is
+/// lower. n must be below 2^16.
 template <int kStride, class Grid, class Id, class Arrays>
 CAIRN_HD void rank_keys(const Grid& grid, const TablesView<Id>& graph, const Arrays& arrays, std::uint32_t highest,
                         std::uint32_t* key) {
@@ -126,8 +128,10 @@ CAIRN_HD void rank_keys(const Grid& grid, const TablesView<Id>& graph, const Arr
     const std::int32_t b = bucket_of(of), end = bucket[b * lanes];
     std::int32_t at = b > 0 ? bucket[(b - 1) * lanes] : 0;
     std::uint32_t rank = static_cast<std::uint32_t>(at) + 1;
-    const auto before = [&](std::int32_t j) { return (packed[j * lanes] - mine) >> 31; };  // 1 if it comes before
-    constexpr int kUsual = 4;  // few buckets hold more nodes, and this many reads do not wait for each other
+    const auto before = [&](std::int32_t j) {
+      return (packed[j * lanes] - mine) >> 31;
+    };                         // 1 if entry j comes before v
+    constexpr int kUsual = 4;  // few buckets hold more nodes; so many reads can be in flight at once
     CAIRN_UNROLL
     for (int k = 0; k < kUsual; ++k) rank += at + k < end ? before(at + k) : 0;
     for (at += kUsual; at < end; ++at) rank += before(at);

@@ -10,7 +10,7 @@
 namespace cairn::sim::device {
 namespace {
 
-/// Returns a unit in bytes that divides all sizes and scratch, provided that sums of them in this unit fit into 31
+/// Returns the greatest common divisor, in bytes, of all sizes and scratch, if sums of them in this unit fit into 31
 /// bits. Otherwise returns 0.
 std::int64_t find_unit(const core::Graph& graph) {
   std::int64_t unit = 0, sum = 0, most_scratch = 0;
@@ -26,7 +26,8 @@ std::int64_t find_unit(const core::Graph& graph) {
   return sum / unit + most_scratch / unit < std::numeric_limits<std::int32_t>::max() ? unit : 0;
 }
 
-/// Appends a list of ids to `fours` (FourIds).
+/// Appends a list of ids to `fours`, four ids per element (FourIds). id_of(entry) returns the id of an entry of the
+/// list.
 template <class Id, class List, class IdOf>
 void append_fours(std::vector<FourIds<Id>>& fours, const List& list, const IdOf& id_of) {
   std::size_t count = 0;

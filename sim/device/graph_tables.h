@@ -10,10 +10,10 @@
 
 namespace cairn::sim::device {
 
-/// One node, as rewind() in sim/device/rewind.h reads it. A GPU reads a record by two loads of 128 bits, because of its
-/// alignment and because it consists of words of 64 bits. Two records fit into a cache line.
+/// One node, as rewind() in sim/device/rewind.h reads it. A GPU reads a record by two loads of 128 bits, because it is
+/// aligned to 32 bytes and consists of 64-bit words. Two records fit into a cache line.
 struct alignas(32) NodeRecord {
-  std::uint64_t held;  ///< bytes that the node's first output takes while it is in memory for later steps, plus kMark
+  std::uint64_t held;  ///< size of the node's first output in bytes, plus kMark; 0 bytes if nothing reads or keeps it
   std::int64_t extra;  ///< bytes that are added while the node runs: those of all its outputs, and its scratch
   std::int64_t cost;
   std::uint64_t inputs;  ///< begin() in the lower half, end() in the upper half
@@ -26,12 +26,13 @@ struct alignas(32) NodeRecord {
   /// Returns the index after that of the node's last input.
   CAIRN_HD std::int32_t end() const { return static_cast<std::int32_t>(inputs >> 32); }
 };
-/// A bit that is added to the bytes of a value that is not in memory, so that its entry is not 0 even if the value has
-/// no bytes. Sums of 64 bits are modulo 2^64. So in a sum, an even number of marks cancels, and an odd number leaves
-/// just this bit, which is masked out.
+/// A bit that ValueWords adds to the bytes of a value that is not in memory, so that the value's word is not 0 even if
+/// the value has 0 bytes. Sums of 64-bit words are modulo 2^64. So in a sum of such words, an even number of marks
+/// vanishes, and an odd number leaves only this bit, which the reader of the sum masks out.
 inline constexpr std::uint64_t kMark = std::uint64_t{1} << 63;
 
-/// Four ids, which are read in one load. Lists of ids are filled up with copies of their last id.
+/// Four ids of nodes, which are read in one load. A list of ids whose length is not a multiple of four is filled up
+/// with copies of its last id.
 template <class Id>
 struct alignas(4 * sizeof(Id)) FourIds {
   Id id[4];
@@ -40,13 +41,13 @@ struct alignas(4 * sizeof(Id)) FourIds {
 /// One value, as OrderLanes in sim/device/order_lanes.h reads it.
 template <class Sum>
 struct alignas(4 * sizeof(Sum)) ValueRecord {
-  std::int32_t begin;  ///< index in TablesView::reader_fours of the value's readers
-  std::int32_t end;    ///< index after that of the last
-  Sum taken;           ///< what the node adds while it runs, outputs and scratch; 0 for the second and further outputs
+  std::int32_t begin;  ///< index in TablesView::reader_fours of the value's first readers
+  std::int32_t end;    ///< index after that of its last readers
+  Sum taken;           ///< for a first output, the sizes of all the node's outputs plus its scratch; else 0
   Sum freed;           ///< size of the value; 0 if it is kept
 };
 
-/// Amounts of memory, in bytes or in units of several bytes.
+/// The memory that values and nodes take, in bytes or in units of TablesView::unit bytes.
 template <class Sum>
 struct Amounts {
   const ValueRecord<Sum>* values = nullptr;
@@ -59,11 +60,11 @@ struct Amounts {
 /// std::uint32_t, as in ScheduleBatch.
 ///
 /// For each of the n nodes, value v is the first output of node v. The second and further outputs of all nodes are the
-/// values from n on, ordered by node. They do not exist if every node has one output.
+/// values from n on, ordered by node. If every node has one output, there are no such values.
 template <class Id>
 struct TablesView {
   std::int32_t node_count = 0, value_count = 0;
-  std::int32_t edge_count = 0;  ///< number of predecessors of all nodes
+  std::int32_t edge_count = 0;  ///< sum over all nodes of the number of predecessors
   std::int32_t level_count = 0, pinned_count = 0;
   std::int64_t kept_bytes = 0;
   std::int64_t cost_once = 0;  ///< cost of running every node once
@@ -71,19 +72,21 @@ struct TablesView {
   const std::int32_t* predecessor_begin = nullptr;
   const Id* predecessors = nullptr;
   const Id* edge_reader = nullptr;  ///< for each entry of `predecessors`, the node that has this predecessor
-  /// Nodes sorted by level, then by number. The level of a node is the length of the longest path to it.
+  /// Nodes sorted by level, then by number. The level of a node is the number of edges on the longest path that ends at
+  /// it.
   const Id* by_level = nullptr;
   const std::int32_t* level_begin = nullptr;
-  // The predecessors of the nodes in the order of by_level. Those of node by_level[i] begin at draw_begin[i].
+  // The predecessors of all nodes, node by node in the order of by_level. In draw_inputs, the predecessors of node
+  // by_level[i] begin at index draw_begin[i].
   const std::int32_t* draw_begin = nullptr;
   const FourIds<Id>* draw_inputs = nullptr;
   const FourIds<Id>* reader_fours = nullptr;  ///< the readers of all values; see ValueRecord
   const std::uint8_t* pinned = nullptr;
   const std::int64_t* cost = nullptr;
   // Per value:
-  // Value with which ValueWords (sim/device/rewind.h) starts: 0 if the value counts as in memory after the last step,
-  // else its bytes plus kMark. A value counts in two cases: if it is kept, or if it is the first output of a node that
-  // every schedule must run although its outputs are neither read nor kept.
+  // Word with which ValueWords (sim/device/rewind.h) starts for this value: 0 if the value counts as in memory after
+  // the last step, else its bytes plus kMark. A value counts as in memory then in two cases: it is kept, or it is the
+  // first output of a node that every schedule must run although its outputs are neither read nor kept.
   const std::uint64_t* at_end = nullptr;
   /// A bit per value, 32 in a word: whether the value counts as in memory after the last step.
   const std::uint32_t* bits_at_end = nullptr;
@@ -96,7 +99,8 @@ struct TablesView {
   const Id* producer = nullptr;                 ///< node that makes each value
   /// The values that nodes read. The NodeRecord of a node says which of these entries belong to it.
   const std::int32_t* inputs = nullptr;
-  /// Common divisor, in bytes, of all sizes and scratch. 0 if sums of them in this unit do not fit into 31 bits.
+  /// Common divisor, in bytes, of all sizes and all scratch; in_units counts in this unit. 0 if sums of amounts in this
+  /// unit do not fit into 31 bits; then only in_bytes may be used.
   std::int64_t unit = 0;
   Amounts<std::int32_t> in_units;
   Amounts<std::int64_t> in_bytes;
@@ -105,7 +109,8 @@ struct TablesView {
   std::uint32_t wait_shift = 0;   ///< `shift` of waiting_time()
 
   CAIRN_HD bool single_output() const { return value_count == node_count; }
-  /// Returns the value at index `place` in the list of inputs to which NodeRecord refers.
+  /// Returns the value at index `place` of the list of inputs; NodeRecord::begin() and end() are indices into this
+  /// list.
   template <bool kSingle>
   CAIRN_HD std::uint32_t input(std::int32_t place) const {
     if constexpr (kSingle) {
@@ -124,7 +129,8 @@ struct TablesView {
   }
 };
 
-/// Returns, for each node, the number of nodes before it on the longest path to the node. O(nodes + edges).
+/// Returns, for each node, its level: the number of nodes before it on the longest path that ends at it. O(nodes +
+/// edges).
 std::vector<std::int32_t> node_levels(const core::Graph& graph);
 
 /// Returns all nodes sorted by level, then by number, for the levels that node_levels() returns. O(n log n).
@@ -146,8 +152,8 @@ struct TableArrays {
   ArrayOf<std::int64_t> size, outputs, scratch, cost;
 };
 
-/// Calls take(a, b, p) for every array: a is the array in `from`, b the same array in `to`, and p the pointer in `view`
-/// that is to point to b.
+/// Calls take(a, b, p) for every array of the tables. Here, a is the array in `from`, b the array of the same name in
+/// `to`, and p the pointer in `view` that is to point to b.
 template <class Id, class From, class To, class Take>
 void for_all_tables(const From& from, To& to, TablesView<Id>& view, const Take& take) {
   take(from.nodes, to.nodes, view.nodes);

@@ -4,18 +4,18 @@
 
 #include "cairn/core/host_device.h"
 
-/// Operations for which a GPU has instructions, and what they need of memory.
+/// This file has operations for which a GPU has instructions, and the alignment that they need.
 namespace cairn::sim::device {
 
-/// Rounds the size of an array up to a multiple of 16 bytes, so that what follows it can be accessed 16 bytes at a
-/// time.
+/// Rounds the size of an array up to a multiple of 16 bytes, so that the array that follows it in memory can be
+/// accessed 16 bytes at a time.
 CAIRN_HD constexpr std::int64_t aligned(std::int64_t bytes) { return (bytes + 15) / 16 * 16; }
 
-// Updates of integers whose final value does not depend on the order of the updates. The 32-bit functions may be called
-// concurrently by the threads of one team. The 64-bit functions may be called concurrently by the threads of all teams
-// of a launch. On the host, a team is one thread, and teams may run concurrently. In tests, the threads of a team can
-// be coroutines. The accesses are relaxed, which costs nothing, so that the thread sanitizer does not take those of
-// several coroutines for a race.
+// The functions below update integers. The final value of an integer does not depend on the order of its updates. The
+// 32-bit functions may be called concurrently by the threads of one team. The 64-bit functions may be called
+// concurrently by the threads of all teams of a launch. On the host, a team is one thread, and teams may run
+// concurrently. In tests, the threads of a team can be coroutines. On the host, the accesses are relaxed atomics, which
+// cost nothing: without them, the thread sanitizer would report accesses of several coroutines as a race.
 
 /// Adds `value` and returns the value before the addition.
 CAIRN_HD inline std::int32_t fetch_add(std::int32_t* place, std::int32_t value) {
@@ -57,7 +57,7 @@ CAIRN_HD inline void fetch_or(std::uint32_t* place, std::uint32_t bits) {
 #endif
 }
 
-/// Stores a value at an address at which other threads may store theirs at the same time. One of the values remains.
+/// Stores a value at an address at which other threads may store values at the same time. One of these values remains.
 template <class T>
 CAIRN_HD void store_one(T* address, T value) {
 #ifdef CAIRN_DEVICE_PASS
@@ -97,7 +97,7 @@ CAIRN_HD inline std::int32_t leading_zeros(std::uint32_t word) {
 #endif
 }
 
-/// Returns a * b / 2^32.
+/// Returns a * b / 2^32, rounded down.
 CAIRN_HD inline std::uint32_t high_product(std::uint32_t a, std::uint32_t b) {
 #ifdef CAIRN_DEVICE_PASS
   return __umulhi(a, b);

@@ -4,19 +4,21 @@
 
 #include "cairn/core/host_device.h"
 
-/// Candidates side by side. A team's threads form a table: each column is a *lane*, which handles one candidate, and
-/// each row handles a part of the nodes in all lanes. An array with an entry for each node and lane is stored node by
-/// node, so that the threads of a warp access consecutive memory, whatever the candidates are.
+/// A team of threads can evaluate several candidates (schedules) side by side. Its threads form a table: each column is
+/// a *lane*, which handles one candidate, and each row handles a part of the nodes in all lanes. An array with an entry
+/// for each node and lane is stored node by node, so that the threads of a warp access consecutive memory for every
+/// candidate.
 namespace cairn::sim::device {
 
-/// Number of entries that LaneGrid::combine_below() needs in a team of `threads` threads: the rows', then the totals.
+/// Number of entries of the array `of_row` of LaneGrid::combine_below() in a team of `threads` threads: one per thread,
+/// then a total per lane.
 template <int kLanes>
 CAIRN_HD constexpr std::int64_t of_row_entries(std::int64_t threads) {
   return threads + kLanes;
 }
 
-/// A thread's place in the table. There are kLanes lanes, or as many as the team has threads if these are fewer. The
-/// number of threads must be a multiple of the number of lanes.
+/// A thread's place in the table of a team's threads. There are kLanes lanes, or fewer if the team has fewer threads:
+/// one per thread. The number of threads must be a multiple of the number of lanes.
 template <class Team, int kLanes>
 class LaneGrid {
  public:
@@ -34,7 +36,8 @@ class LaneGrid {
     CAIRN_UNROLL_BY(2)
     for (std::int32_t i = row(); i < count; i += rows()) body(i);
   }
-  /// Sets `bytes` bytes of memory that is aligned to 16 bytes to zero, and up to 15 bytes after them.
+  /// Sets the first `bytes` bytes of `memory` to zero, and up to 15 bytes after them. `memory` must be aligned to 16
+  /// bytes. The team's threads share the work.
   CAIRN_HD void clear(void* memory, std::int64_t bytes) const {
     struct alignas(16) Piece {
       std::uint32_t word[4];
@@ -43,7 +46,7 @@ class LaneGrid {
     for (std::int64_t i = team_.rank(); i < (bytes + 15) / 16; i += team_.size()) pieces[i] = Piece{};
   }
 
-  /// The consecutive numbers that belong to a row where order matters: [begin, end) of [0, count).
+  /// The numbers [begin, end) of [0, count) that belong to a row if each row needs consecutive numbers.
   struct Stretch {
     std::int32_t begin, end;
   };
@@ -53,8 +56,9 @@ class LaneGrid {
     return {begin, begin + length < count ? begin + length : count};
   }
 
-  /// Returns the combination of the values of all lower rows in this thread's lane, or `none` for the first row. `all`
-  /// gets the combination of all rows. `of_row` must have room for of_row_entries() entries. Implies sync().
+  /// Combines with `op` the values that all lower rows of this thread's lane pass, and returns the result, or `none` in
+  /// the first row. Sets `all` to the combination of all rows. `of_row` must have room for of_row_entries() entries.
+  /// Waits for all threads of the team, as sync() does.
   template <class T, class Op>
   CAIRN_HD T combine_below(T value, T none, const Op& op, T* of_row, T& all) const {
     team_.sync();

@@ -21,11 +21,12 @@
 #include "cairn/sim/device/walk_kernels.h"
 #include "cairn/sim/simulator.h"
 
-/// A Simulator on any Machine (core/machine/support/machine.h): cuda/ runs it on a GPU, tests run it on the host.
+/// Implements Simulator on any Machine (core/machine/support/machine.h): cuda/ runs it on a GPU, tests run it on the
+/// host.
 namespace cairn::sim::device {
 
-/// For teams with arrays in shared memory. If a kernel has this type as a template argument, the compiler uses
-/// instructions for shared memory, which are faster than instructions for any memory.
+/// Places the arrays of each team in shared memory. If a kernel has this type as a template argument, the compiler uses
+/// instructions for shared memory, which are faster than instructions for any kind of memory.
 struct SharedSpace {
   template <class Team>
   CAIRN_HD std::byte* of(const Team& team, std::int64_t /*index*/) const {
@@ -33,7 +34,7 @@ struct SharedSpace {
   }
 };
 
-/// For teams with arrays that are too large for shared memory. Each team has a part of the machine's memory.
+/// Places the arrays of each team in a part of the machine's memory, for arrays that are too large for shared memory.
 struct GlobalSpace {
   std::byte* pieces = nullptr;  ///< memory that is divided among the teams
   std::int64_t bytes = 0;       ///< size of a team's part
@@ -44,8 +45,8 @@ struct GlobalSpace {
   }
 };
 
-/// Threads of a team that evaluates orders in lanes. Two such teams run on a multiprocessor at a time, so that one
-/// computes while the other waits at a barrier.
+/// Number of threads of a team that evaluates orders in lanes (sim/device/lanes.h). Two such teams run on a
+/// multiprocessor at a time, so that one of them computes while the other one waits at a barrier.
 inline constexpr int kThreadsOfOrders = 512;
 
 /// Evaluates schedules that have as many steps as there are nodes, one in each lane.
@@ -85,8 +86,8 @@ struct EvaluateOrders {
   }
 };
 
-/// Draws the keys of orders, one order per thread. The keys of kLanes candidates are side by side: those of candidate c
-/// begin at c / kLanes * kLanes * node_count + c % kLanes and are kLanes entries apart.
+/// Draws the keys (draw_keys()) of orders, one order per thread. The keys of kLanes candidates are interleaved: the
+/// keys of candidate c begin at index c / kLanes * kLanes * node_count + c % kLanes and are kLanes entries apart.
 template <class Id, int kLanes>
 struct DrawKeys {
   static constexpr int kThreads = 1;
@@ -102,14 +103,15 @@ struct DrawKeys {
   }
 };
 
-/// Drawn orders, kLanes of which are a group. Of all orders, the first `count` are wanted.
+/// Orders whose keys have been drawn, in groups of kLanes orders. Only the first `count` orders are wanted; the last
+/// group can have more.
 template <class Id, int kLanes>
 struct DrawnOrders {
   TablesView<Id> graph;
   std::uint32_t* keys;
   const std::uint32_t* highest;
   std::int64_t groups, count;
-  /// For each group, whether its orders must be evaluated by ranks.
+  /// For each group, whether RankKeys must evaluate its orders.
   std::uint8_t* by_ranks;
 
   CAIRN_HD std::uint32_t* keys_of(std::int64_t group, int lane) const {
@@ -117,7 +119,8 @@ struct DrawnOrders {
   }
 };
 
-/// Evaluates drawn orders by buckets. Leaves a group to RankKeys if too many steps would have to be evaluated exactly.
+/// Evaluates drawn orders by buckets (BucketLanes). Leaves a group to RankKeys if it has too many steps that must be
+/// evaluated exactly.
 template <class Id, class Sum, int kLanes, class Space>
 struct EvaluateKeys {
   static constexpr int kThreads = kThreadsOfOrders, kBlocks = 2;
@@ -160,8 +163,8 @@ struct EvaluateKeys {
   }
 };
 
-/// Ranks the nodes of drawn orders by their keys. Writes the steps of all orders if `steps` is set, and otherwise
-/// evaluates those that EvaluateKeys has left.
+/// Ranks the nodes of drawn orders by their keys. If `steps` is not nullptr, writes the steps of all orders. Otherwise,
+/// evaluates the orders that EvaluateKeys has left.
 template <class Id, class Sum, int kLanes, class Space>
 struct RankKeys {
   static constexpr int kThreads = kThreadsOfOrders, kBlocks = 2, kOfTeam = 8;
@@ -226,11 +229,11 @@ struct RankKeys {
   }
 };
 
-/// Number of threads of a team that rewinds schedules (sim/device/rewind.h), one in each thread.
+/// Number of threads of a team whose threads run rewind() (sim/device/rewind.h), each on a schedule of its own.
 inline constexpr int kThreadsOfRewind = 32;
 
-/// Calls take(c, values) for each candidate c in [0, count) of which this is the thread, with new ValueBits in
-/// `memory`, which the team's threads share.
+/// Calls take(c, values) for each candidate c in [0, count) that this thread handles. `values` are new ValueBits in
+/// `memory`, which the team's threads share. `index` is the team's number, and `teams` the number of teams.
 template <class Id, class Team, class Take>
 CAIRN_HD void for_each_rewound(const Team& team, const TablesView<Id>& graph, std::byte* memory, std::int64_t index,
                                std::int64_t teams, std::int64_t count, const Take& take) {
@@ -241,7 +244,7 @@ CAIRN_HD void for_each_rewound(const Team& team, const TablesView<Id>& graph, st
   }
 }
 
-/// Evaluates any schedules, one in each thread.
+/// Evaluates schedules that may recompute, one in each thread.
 template <class Id, class Space>
 struct EvaluateAny {
   static constexpr int kThreads = kThreadsOfRewind;
@@ -260,7 +263,8 @@ struct EvaluateAny {
   }
 };
 
-/// Writes memory profiles, one in each thread. A candidate without entries is invalid and is skipped.
+/// Writes the memory profiles of candidates, one in each thread. Skips a candidate whose range in `begin` is empty,
+/// because it is invalid.
 template <class Id, class Space>
 struct WriteProfiles {
   static constexpr int kThreads = kThreadsOfRewind;
@@ -280,7 +284,8 @@ struct WriteProfiles {
                        profile[0] = 0;
                        rewind(graph, batch.steps + batch.begin[c], batch.length[c], values,
                               [&](std::int32_t i, std::int64_t during, std::int64_t after) {
-                                // The index is below 2^32. nvcc would add one of 64 bits to begin[c] at every step.
+                                // 32 bits suffice, because the index is below 2^32. With a 64-bit index, nvcc would add
+                                // it to begin[c] at every step.
                                 const std::uint32_t at = 2 * static_cast<std::uint32_t>(i) + 1;
                                 profile[at] = during;
                                 profile[std::uint64_t{at} + 1] = after;
@@ -289,7 +294,7 @@ struct WriteProfiles {
   }
 };
 
-/// Draws schedules. One block draws one candidate at a time.
+/// Draws schedules. A team draws one candidate at a time.
 template <class Id, class Space>
 struct DrawSchedules {
   static constexpr int kThreads = 128;
@@ -317,7 +322,7 @@ struct DrawSchedules {
   }
 };
 
-/// Sets where the steps of each order begin and how many there are.
+/// Sets, for each of the orders that RankKeys writes, where its steps begin and how many there are.
 struct PlaceOrders {
   static constexpr int kThreads = 1;
   std::int64_t* begin;
@@ -331,7 +336,8 @@ struct PlaceOrders {
   }
 };
 
-/// A WideSum as two words. nvcc keeps a WideSum that threads exchange in local memory, but these words in registers.
+/// A 128-bit WideSum as two words. If threads exchange a WideSum, nvcc keeps it in local memory; it keeps these two
+/// words in registers.
 struct TwoWords {
   std::uint64_t low = 0, high = 0;
 
@@ -345,7 +351,7 @@ struct TwoWords {
   WideSum value() const { return static_cast<WideSum>(high) << 64 | low; }
 };
 
-/// TallyCounts in a form that device code can add up.
+/// The numbers of sim::TallyCounts in a form that device code can add up.
 struct Counted {
   std::int64_t valid = 0, invalid = 0, within = 0, outside = 0;
   std::int64_t least_peak = INT64_MAX, most_peak = 0, least_cost = INT64_MAX, most_cost = 0;
@@ -371,8 +377,8 @@ struct Counted {
   }
 };
 
-/// Counts outcomes. The candidates are divided among the threads of all teams. Each team sums up what its threads
-/// counted.
+/// Counts outcomes for a Tally. The candidates are divided among the threads of all teams. Each team writes the sum of
+/// its threads' counts to `counts`, and all teams add to one histogram.
 struct CountOutcomes {
   static constexpr int kThreads = 256;
   OutcomesView outcomes;
@@ -403,9 +409,9 @@ struct CountOutcomes {
   }
 };
 
-/// Returns whether a candidate must be added to the tally. This is so in each of three cases: it is invalid, it is
-/// better than the worst entry of the best candidates (Tally::top), or no entry of the Pareto front is at least as
-/// good. Of two candidates with the same peak and cost, the one with the lower index is better.
+/// Returns whether a candidate must be added to the tally. A candidate must be added in each of three cases: it is
+/// invalid, it is better than the worst entry of Tally::top, or no entry of the Pareto front is at least as good in
+/// both peak and cost. Of two candidates with the same peak and cost, the one with the lower index is better.
 struct IsEntry {
   OutcomesView outcomes;
   std::int64_t first;
@@ -438,7 +444,7 @@ struct IsEntry {
   }
 };
 
-/// Writes the selected outcomes as entries. An invalid one gets a negative peak.
+/// Writes the outcomes of the selected candidates as entries. The entry of an invalid candidate gets a negative peak.
 struct GatherEntries {
   static constexpr int kThreads = 1;
   OutcomesView outcomes;
@@ -529,12 +535,12 @@ class MachineSimulator : public Simulator {
     const std::int64_t at_once = piece_of(generator);
     for (std::int64_t done = 0; done < count; done += at_once) {
       const std::int64_t piece_count = std::min(at_once, count - done);
-      // The `stride` entries of every candidate are copied, but a schedule with recomputation can be shorter than that.
-      // So the remaining entries must be initialised.
+      // The `stride` entries of every candidate are copied to the host, but a schedule can be shorter than `stride` if
+      // there are recomputation moves. So the remaining entries must be initialised.
       if (generator.moves > 0)
         machine_.fill(room(steps_, piece_count * stride), 0, piece_count * stride * std::int64_t{sizeof(Id)});
       const std::int64_t most = 2 * std::int64_t{generator.transfers};
-      // The same holds for the transfers of a candidate with fewer than it may have.
+      // Entries of copies must be initialised, too, because a candidate can have fewer than `most` copies.
       if (most > 0)
         machine_.fill(room(copies_, piece_count * most), 0, piece_count * most * std::int64_t{sizeof(Copy)});
       const BatchView<Id> piece = draw(generator, first + done, piece_count);
@@ -565,9 +571,9 @@ class MachineSimulator : public Simulator {
   void sweep(const Generator& generator, std::int64_t first, std::int64_t count, Tally& tally) override {
     const auto bound = machine_.bind();
     if (generator.transfers > 0) return sweep_moved(generator, first, count, tally);
-    // While the tally is empty, every candidate becomes an entry, which is copied to the host and added there. So the
-    // first piece is small. It fills the list of best candidates and the Pareto front; after that, few candidates
-    // become entries.
+    // Candidates that may belong to the best candidates or to the Pareto front become entries, which are copied to the
+    // host and added there. While the tally is empty, every candidate becomes an entry, so the first piece is small. It
+    // fills the list of best candidates and the front; after that, few candidates become entries.
     constexpr std::int64_t kFirst = 4096;
     const std::int64_t at_once = piece_of(generator);
     for (std::int64_t done = 0; done < count;) {
@@ -619,8 +625,8 @@ class MachineSimulator : public Simulator {
     });
     return batch;
   }
-  /// Evaluates a piece and leaves the outcomes in the machine's memory. `orders` says whether every candidate has as
-  /// many steps as there are nodes.
+  /// Evaluates a piece of a batch and leaves the outcomes in the machine's memory. `orders` says whether every
+  /// candidate has as many steps as there are nodes.
   void evaluate_piece(const BatchView<Id>& piece, bool orders) {
     const OutcomesView outcomes = outcomes_room(piece.count);
     if (!orders) {
@@ -633,7 +639,8 @@ class MachineSimulator : public Simulator {
       evaluate_orders<std::int64_t>(piece, outcomes);
     }
   }
-  /// Evaluates a piece with transfers. As evaluate_piece().
+  /// Evaluates a piece whose candidates have transfers, and leaves the outcomes in the machine's memory. `sizes` are
+  /// the largest sizes of a candidate.
   void evaluate_moved(const BatchView<Id>& piece, const WalkSizes& sizes) {
     OutcomesView outcomes = outcomes_room(piece.count);
     outcomes.host_peak = room(host_peak_, piece.count);
@@ -643,8 +650,8 @@ class MachineSimulator : public Simulator {
                                                               sizes,        space,  teams};
     });
   }
-  /// Draws candidates, evaluates them and leaves the outcomes in the machine's memory. Orders that are drawn in lanes
-  /// are never stored. `with_steps` says whether the steps at which peaks are reached are wanted.
+  /// Draws candidates, evaluates them and leaves the outcomes in the machine's memory. Does not store the steps of
+  /// orders that are drawn in lanes. `with_steps` says whether Outcomes::peak_step is wanted.
   void draw_and_evaluate(const Generator& generator, std::int64_t first, std::int64_t count, bool with_steps) {
     if (generator.transfers > 0) return evaluate_moved(draw(generator, first, count), sizes_of(generator));
     if constexpr (kInLanes) {
@@ -660,9 +667,9 @@ class MachineSimulator : public Simulator {
   Machine& machine_;
 
  private:
-  // Bytes per candidate in peak_, cost_, peak_step_, valid_, marked_ and places_.
+  // Number of bytes per candidate in the arrays peak_, cost_, peak_step_, valid_, marked_ and places_.
   static constexpr std::int64_t kOutcomeBytes = 8 + 8 + 4 + 1 + 1 + 8;
-  // Bytes per candidate with transfers in host_peak_, defect_, copies_begin_ and copies_count_.
+  // Number of bytes per candidate with transfers in the arrays host_peak_, defect_, copies_begin_ and copies_count_.
   static constexpr std::int64_t kMovedBytes = 8 + 1 + 8 + 4;
 
   /// Returns the number of candidates whose steps, copies and outcomes fit into a piece.
@@ -687,8 +694,8 @@ class MachineSimulator : public Simulator {
   }
 
   /// Calls body(piece, first, orders) for pieces that cover the batch and fit into most_bytes_. `orders` says whether
-  /// every candidate of the piece has as many steps as there are nodes. The body needs `more_of_step` additional bytes
-  /// per step.
+  /// every candidate of the piece has as many steps as there are nodes. `more_of_step` is the number of additional
+  /// bytes per step that body() needs.
   template <class Body>
   void for_pieces(const ScheduleBatch& batch, std::int64_t more_of_step, const Body& body) {
     require_same_graph(batch, node_count_);
@@ -723,7 +730,8 @@ class MachineSimulator : public Simulator {
     }
   }
 
-  /// Uploads the copies of candidates first .. first + piece.count - 1 for a piece.
+  /// Uploads the copies of candidates first .. first + piece.count - 1 of `all`, and sets the pointers of `piece` to
+  /// them.
   void upload_copies(const BatchView<Id>& all, std::int64_t first, BatchView<Id>& piece) {
     const std::int64_t last = first + piece.count - 1, offset = all.copies_begin[first];
     const std::int64_t copies = all.copies_begin[last] + all.copies_count[last] - offset;
@@ -737,7 +745,7 @@ class MachineSimulator : public Simulator {
     piece.copies_count = copies_count_.data();
   }
 
-  /// Returns what limits the arrays for candidates first .. first + count - 1 of a batch.
+  /// Returns the sizes that the arrays of a walk need for any of the candidates first .. first + count - 1 of a batch.
   WalkSizes sizes_of(const ScheduleBatch& batch, std::int64_t first, std::int64_t count) const {
     const BatchView<Id> all = batch.view<Id>();
     WalkSizes sizes{.values = moves_.value_count};
@@ -751,13 +759,14 @@ class MachineSimulator : public Simulator {
     return {moves_.value_count, stride_of(generator), 2 * std::int64_t{generator.transfers}};
   }
 
-  /// Launches a functor of sim/device/walk_kernels.h.
+  /// Launches a functor of sim/device/walk_kernels.h for `count` candidates, with arrays of the given sizes.
   template <class Make>
   void walk(std::int64_t count, const WalkSizes& sizes, const Make& make) {
     launch_with_space((count + kThreadsOfWalk - 1) / kThreadsOfWalk, sizes.bytes(kThreadsOfWalk), make);
   }
 
-  /// Evaluates candidates with transfers and adds the results to a tally, which needs all of them on the host.
+  /// Evaluates candidates with transfers and adds the results to a tally. Copies the outcomes of all candidates to the
+  /// host, because the tally's counts of transfers are made there.
   void sweep_moved(const Generator& generator, std::int64_t first, std::int64_t count, Tally& tally) {
     const std::int64_t at_once = piece_of(generator);
     Outcomes outcomes;
@@ -774,16 +783,19 @@ class MachineSimulator : public Simulator {
            static_cast<std::int64_t>(sizeof(std::uint32_t));
   }
 
-  /// Whether orders are drawn in lanes. rank_keys() takes fewer than 2^16 nodes.
+  /// Whether orders are drawn in lanes. This is so only with 16-bit ids, because rank_keys() takes fewer than 2^16
+  /// nodes.
   static constexpr bool kInLanes = sizeof(Id) == sizeof(std::uint16_t);
 
-  /// Numbers of lanes for which there are kernels. More lanes share the reads of a graph's tables.
+  /// A number of lanes as a template argument. The more lanes a team has, the more candidates share each read of the
+  /// graph's tables.
   template <int kCount>
   using LaneCount = std::integral_constant<int, kCount>;
 
-  /// Calls call(LaneCount<k>(), in_shared, room) for the largest number k of lanes whose arrays, of
-  /// bytes_of(LaneCount<k>()) bytes, fit into shared memory, of which they may use `room` bytes. If none does, the
-  /// arrays are in the machine's memory.
+  /// Chooses the number k of lanes of a team, and calls call(LaneCount<k>(), in_shared, room). The arrays of k lanes
+  /// take bytes_of(LaneCount<k>()) bytes. Takes the largest of several k whose arrays fit into shared memory, of which
+  /// they may use `room` bytes. If the arrays do not fit for any k, in_shared is false, and the arrays are in the
+  /// machine's memory.
   template <class BytesOf, class Call>
   void choose_lanes(const BytesOf& bytes_of, const Call& call) const {
     if constexpr (kMayShare) {
@@ -831,7 +843,7 @@ class MachineSimulator : public Simulator {
       machine_.launch(DrawKeys<Id, kOfTeam>{tables_.view, generator.seed, first, drawn.keys, highest},
                       groups * kOfTeam);
       if (steps == nullptr) {
-        // The rest of the shared memory is used for more buckets.
+        // The shared memory that is left is used for more buckets.
         constexpr std::int64_t kBytesOfBucket = 2 * kOfTeam * sizeof(Sum), kAlignment = 64;
         const std::int64_t more = (room_for_arrays - bytes_of(lanes) - kAlignment) / kBytesOfBucket;
         const std::int64_t buckets = std::clamp(least_buckets + more, least_buckets, node_count_ + std::int64_t{1});
@@ -858,9 +870,9 @@ class MachineSimulator : public Simulator {
   /// has enough shared memory for the arrays of such a graph.
   static constexpr bool kMayShare = sizeof(Id) == sizeof(std::uint16_t);
 
-  /// Launches one team per piece of work, with the functor that `make(space, teams)` returns. If a team's arrays do not
-  /// fit into the shared memory, they are in the machine's memory instead. In that case, launches only as many teams as
-  /// can run at once.
+  /// Launches `work` teams with the functor that make(space, teams) returns; a team's arrays take `bytes` bytes. If a
+  /// team's arrays do not fit into the shared memory, they are in the machine's memory instead. In that case, launches
+  /// only as many teams as can run at once.
   template <class Make>
   void launch_with_space(std::int64_t work, std::int64_t bytes, const Make& make) {
     using Functor = decltype(make(GlobalSpace(), work));

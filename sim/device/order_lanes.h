@@ -14,7 +14,7 @@
 /// Evaluates schedules that run every node once, one in each lane of a team (sim/device/lanes.h).
 namespace cairn::sim::device {
 
-/// The highest value, and the first index at which it occurs.
+/// The highest of several values, and the first index at which it occurs.
 template <class Sum>
 struct Peak {
   Sum value = -1;
@@ -28,7 +28,7 @@ struct Peak {
   };
 };
 
-/// Arrays that OrderLanes needs, shared by a team. Position is std::uint16_t or std::uint32_t.
+/// Work arrays of OrderLanes, shared by a team. Position is std::uint16_t or std::uint32_t.
 template <class Position, class Sum, int kLanes>
 struct OrderArrays {
   Position* position = nullptr;  ///< [node][lane]: number of the node's step, counted from 1, or 0 if it has none
@@ -61,9 +61,9 @@ struct OrderArrays {
 /// Evaluates one candidate per lane. The member functions are the stages of the evaluation: begin(), then `position`
 /// must be filled, then find_changes() and outcome(). kSingle says whether every node has one output.
 ///
-/// The memory during step i is the sum of the changes of the steps 0 .. i. A value adds its bytes to the step of its
-/// node, and subtracts them from the step after its last read, which is the highest position among its readers. The
-/// scratch of a node is added to its step and subtracted from the next.
+/// The memory during step i is the sum of the changes of the steps 0 .. i. The bytes of a value are added at the step
+/// of its node, and subtracted at the step after its last read. The last read is the highest position among the value's
+/// readers. The scratch of a node is added at its step and subtracted at the next step.
 template <bool kSingle, class Id, class Position, class Sum, int kLanes, class Team>
 class OrderLanes {
  public:
@@ -80,8 +80,9 @@ class OrderLanes {
     grid_.clear(arrays_.bad, grid_.lanes() * std::int64_t{sizeof(std::uint32_t)});
   }
 
-  /// Computes the changes of memory, and which lanes are invalid: those in which a node is missing or reads a value
-  /// before it is produced. If kValid, all candidates are known to be valid.
+  /// Computes the changes of memory from step to step. Marks a lane as invalid in `bad` if a node is missing in it or
+  /// reads a value before the value is produced. If kValid is set, the candidates must be valid, and nothing is
+  /// checked.
   template <bool kValid>
   CAIRN_HD void find_changes() const {
     const Index lanes = grid_.lanes();
@@ -106,7 +107,7 @@ class OrderLanes {
           if constexpr (!kValid) first = read[j] < first ? read[j] : first;
         }
       }
-      if constexpr (!kValid) bad = bad | (first - 1 <= own - 1);  // also if own is 0
+      if constexpr (!kValid) bad = bad | (first - 1 <= own - 1);  // also true if `own` is 0: the producer is missing
       if (kSingle || x < graph_.node_count) {
         fetch_add(&change[own * lanes], value.taken);
         if (graph_.has_scratch) fetch_add(&change[(own + 1) * lanes], -amounts_.scratch[x]);
@@ -117,7 +118,7 @@ class OrderLanes {
     grid_.team().sync();
   }
 
-  /// Returns the outcome of the lane's candidate, to every thread of the lane, by adding up the changes of memory.
+  /// Returns the outcome of the lane's candidate, in every thread of the lane. Adds up the changes of memory for this.
   CAIRN_HD Outcome outcome() const {
     const Index lanes = grid_.lanes();
     const typename Grid::Stretch steps = grid_.stretch(graph_.node_count);
@@ -154,15 +155,16 @@ class OrderLanes {
   const Amounts<Sum> amounts_;
 };
 
-/// Sets the positions of the nodes in a lane from the steps of a candidate. A step that is not a node is left out.
-/// `steps` is nullptr if the candidate has not as many steps as there are nodes.
+/// Sets position[node][lane] for the lane's candidate from its steps. Leaves out steps that are not nodes. `steps` must
+/// have `count` entries, or be nullptr if the candidate has another number of steps; then no node gets a position.
 template <class Grid, class Id, class Position>
 CAIRN_HD void find_positions(const Grid& grid, const Id* steps, std::int32_t count, Position* position) {
   const std::int64_t lanes = grid.lanes();
   grid.clear(position, count * lanes * std::int64_t{sizeof(Position)});
   grid.team().sync();
   const auto put = [&](std::uint32_t v, std::int32_t i) {
-    // In an invalid schedule, a node may have several steps. Another node then has none.
+    // In an invalid schedule, a node can have several steps. Some other node then has no step, which find_changes()
+    // notices.
     if (v < static_cast<std::uint32_t>(count))
       store_one(&position[v * lanes + grid.lane()], static_cast<Position>(i + 1));
   };
@@ -170,7 +172,7 @@ CAIRN_HD void find_positions(const Grid& grid, const Id* steps, std::int32_t cou
   struct alignas(16) Steps {
     Id of[kAtOnce];
   };
-  // Unrolled, these loops would need more registers than there are.
+  // The loops are not unrolled, because they would then need more registers than there are.
   const bool aligned = reinterpret_cast<std::uintptr_t>(steps) % sizeof(Steps) == 0;
   const std::int32_t whole = steps != nullptr && aligned ? count / kAtOnce : 0;
   CAIRN_UNROLL_BY(1)

@@ -12,9 +12,9 @@ struct Philox {
   std::uint32_t word[4];
 };
 
-/// Returns the four random words of Philox4x32-7 (Salmon et al. 2011) for a counter and a key. They depend on nothing
-/// else, so they are the same on every machine and in any order of calls. Seven rounds are the fewest that pass
-/// BigCrush.
+/// Returns the four random words of Philox4x32-7 (Salmon et al. 2011) for a counter and a key. The words depend on
+/// nothing else, so they are the same on every machine and in any order of calls. Seven is the smallest number of
+/// rounds with which Philox passes the test suite BigCrush.
 CAIRN_HD inline Philox philox(const Philox& counter, std::uint64_t key) {
   std::uint32_t a = counter.word[0], b = counter.word[1], c = counter.word[2], d = counter.word[3];
   auto key_low = static_cast<std::uint32_t>(key), key_high = static_cast<std::uint32_t>(key >> 32);

@@ -12,14 +12,15 @@
 #include "cairn/sim/device/intrinsics.h"
 #include "cairn/sim/device/philox.h"
 
-/// Random numbers and random schedules of a candidate; see sim/generator.h.
+/// Draws the random numbers and the random schedule of a candidate; see sim/generator.h.
 namespace cairn::sim::device {
 
 /// Purposes of random words. Each candidate has a separate sequence of random words for each purpose.
-inline constexpr std::uint32_t kWaitingTimes = 0;   ///< half word i: for the waiting time of TablesView::by_level[i]
-inline constexpr std::uint32_t kMoves = 1;          ///< word j: for the edge that move j draws
-inline constexpr std::uint32_t kMoveCount = 2;      ///< word 0: for the number of moves
-inline constexpr std::uint32_t kTransfers = 3;      ///< words 4 i .. 4 i + 3: for the transfer that step i draws
+inline constexpr std::uint32_t kWaitingTimes =
+    0;                                          ///< half word i: for the waiting time of node TablesView::by_level[i]
+inline constexpr std::uint32_t kMoves = 1;      ///< word j: for the edge that move j draws
+inline constexpr std::uint32_t kMoveCount = 2;  ///< word 0: for the number of moves
+inline constexpr std::uint32_t kTransfers = 3;  ///< words 4 i .. 4 i + 3: for the transfer that step i draws
 inline constexpr std::uint32_t kTransferCount = 4;  ///< word 0: for the expected number of transfers
 
 /// Returns the random words 4 * group .. 4 * group + 3 of candidate `index` for a purpose.
@@ -36,7 +37,8 @@ CAIRN_HD inline std::uint32_t random_word(std::uint64_t seed, std::int64_t index
 
 inline constexpr std::int32_t kHalves = 8;  ///< number of random half words that one call of philox() gives
 
-/// Returns the k-th half of four words, for k in [0, kHalves). The low half of a word comes first.
+/// Returns the k-th 16-bit half of four words, for k in [0, kHalves). The low half of a word comes before its high
+/// half.
 CAIRN_HD inline std::uint32_t half_of(const Philox& words, std::int32_t k) {
   return k % 2 == 0 ? words.word[k / 2] & 0xFFFFU : words.word[k / 2] >> 16;
 }
@@ -53,29 +55,30 @@ CAIRN_HD inline std::int32_t move_count(std::uint64_t seed, std::int64_t index, 
 
 /// Returns -log2(u) * 2^16 for the uniform number u = (half + 1) / 2^16, where `half` has 16 bits. This is an
 /// exponentially distributed waiting time of at most kLongestWait. The result is within 0.1% of the logarithm. Uses
-/// integers and one exact conversion to float, so that it is the same on every machine.
+/// integers and one exact conversion to float, so the result is the same on every machine.
 inline constexpr std::uint32_t kLongestWait = 16U << 16;
 CAIRN_HD inline std::uint32_t exponential(std::uint32_t half) {
   const auto uniform = static_cast<float>(static_cast<std::int32_t>(half + 1));  // 1 .. 2^16, exact
   std::uint32_t bits = 0;
   memcpy(&bits, &uniform, sizeof bits);
   const std::uint32_t exponent = (bits >> 23) - 127, f = bits >> 7 & 0xFFFFU;  // uniform = 2^exponent * (1 + f / 2^16)
-  // log2(1 + f) = f + f (1 - f) c(f). Here, c is approximated by a parabola that is exact at 0, 1/2 and 1.
+  // For f scaled to [0, 1), log2(1 + f) = f + f (1 - f) c(f) with a smooth function c. A parabola that is exact at 0,
+  // 1/2 and 1 approximates c.
   const std::uint32_t c = 29013U - (f * 16194U >> 16) + ((f * f >> 16) * 5446U >> 16);
   const std::uint32_t bend = (f * (0x10000U - f) >> 16) * c >> 16;
   return kLongestWait - (exponent << 16) - f - bend;
 }
 
-/// Returns the waiting time of a node after its inputs have run, which is at least 1. `shift` makes times shorter, so
-/// that their sum along a path fits into 32 bits.
+/// Returns the time, at least 1, that a node waits after its last input has run. `shift` makes times shorter, so that
+/// the sum of the times along a path fits into 32 bits.
 CAIRN_HD inline std::uint32_t waiting_time(std::uint32_t half, std::uint32_t shift) {
   return (exponential(half) >> shift) + 1;
 }
 
 /// Returns a `shift` for waiting_time() with which the waiting times on a path of `longest` nodes add up to less than
-/// 2^32. It is at least 6, so that a waiting time is at most 2^14 + 1. The sort of the nodes by their times needs this
-/// (rank_keys() in draw_lanes.h): it divides the times into as many buckets as there are nodes, and then the times of
-/// one bucket differ by less than 2^15.
+/// 2^32. The shift is at least 6, so that a waiting time is at most 2^14 + 1. rank_keys() in draw_lanes.h needs this
+/// limit: it divides the times into as many buckets as there are nodes, and requires that the times in a bucket differ
+/// by less than 2^15.
 inline std::uint32_t waiting_time_shift(std::int32_t longest) {
   std::uint32_t shift = 6;
   while (((std::uint64_t{kLongestWait} >> shift) + 1) * static_cast<std::uint64_t>(longest) > 0xFFFFFFFFU) ++shift;
@@ -85,7 +88,7 @@ inline std::uint32_t waiting_time_shift(std::int32_t longest) {
 /// Arrays for draw_schedule() and the functions that it calls, shared by a team.
 struct DrawSpace {
   std::uint32_t* key = nullptr;     ///< sort key of each node
-  std::int32_t* bucket = nullptr;   ///< first index of each bucket of the sort, node_count + 1 entries
+  std::int32_t* bucket = nullptr;   ///< index in the sorted order at which each bucket begins, node_count + 1 entries
   std::uint32_t* chosen = nullptr;  ///< one bit per edge: whether a move has drawn it; only if there are moves
   void* order = nullptr;            ///< the order without moves, node_count Ids; only if there are moves
 
@@ -105,8 +108,8 @@ struct DrawSpace {
   }
 };
 
-/// Replaces each value by the sum of the values before it, and returns the sum of all. Each thread handles consecutive
-/// values.
+/// Replaces each value by the sum of the values before it, and returns the sum of all values. Each thread handles a
+/// range of consecutive values.
 template <class Team>
 CAIRN_HD std::int32_t sum_before(const Team& team, std::int32_t* values, std::int32_t count) {
   const std::int32_t stretch = (count + team.size() - 1) / team.size();
@@ -124,8 +127,9 @@ CAIRN_HD std::int32_t sum_before(const Team& team, std::int32_t* values, std::in
   return total;
 }
 
-/// Sorts nodes by (key, number) into `order`. First distributes them to as many buckets as there are nodes. Waiting
-/// times are spread out, so that a bucket holds few nodes, and insertion sort is fast enough within a bucket.
+/// Sorts nodes by (key, number) into `order`. First distributes the nodes to as many buckets as there are nodes, by
+/// their keys. Keys are random times and spread out, so a bucket holds few nodes, and an insertion sort within each
+/// bucket is fast enough.
 template <class Id, class Team>
 CAIRN_HD void sort_by_key(const Team& team, std::int32_t count, const std::uint32_t* key, std::int32_t* bucket,
                           Id* order) {
@@ -159,7 +163,7 @@ CAIRN_HD void sort_by_key(const Team& team, std::int32_t count, const std::uint3
   team.sync();
 }
 
-/// Generates the order of candidate `index` of the sequence that sim/generator.h describes, without its moves.
+/// Generates the order of candidate `index` (sim/generator.h), without recomputation moves.
 template <class Id, class Team>
 CAIRN_HD void draw_order(const Team& team, const TablesView<Id>& graph, std::uint64_t seed, std::int64_t index,
                          const DrawSpace& space, Id* order) {
@@ -212,8 +216,8 @@ CAIRN_HD std::int32_t draw_moves(const Team& team, const TablesView<Id>& graph, 
     }
   };
 
-  // begin[i] is first the number of steps for node order[i]: the node itself and the nodes that run again right before
-  // it. Later, begin[i] becomes the index of the first of these steps.
+  // At first, begin[i] is the number of steps for node order[i]: one for the node itself, and one for each node that
+  // runs again directly before it. Later, begin[i] becomes the index of the first of these steps.
   std::uint32_t* place = space.key;    // index of each node in the order; reuses the keys' memory
   std::int32_t* begin = space.bucket;  // reuses the buckets' memory
   for (std::int32_t i = team.rank(); i < n; i += team.size()) {
@@ -240,7 +244,8 @@ CAIRN_HD std::int32_t draw_moves(const Team& team, const TablesView<Id>& graph, 
 template <class Id, class Team>
 CAIRN_HD std::int32_t draw_schedule(const Team& team, const TablesView<Id>& graph, std::uint64_t seed,
                                     std::int32_t moves, std::int64_t index, const DrawSpace& space, Id* steps) {
-  // There are two calls, so that the compiler knows in each of them in which kind of memory the order is.
+  // draw_order() is called at two places, so that the compiler knows for each call whether the order is in shared or in
+  // global memory.
   if (moves == 0) {
     draw_order(team, graph, seed, index, space, steps);
     return graph.node_count;

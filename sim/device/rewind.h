@@ -20,8 +20,8 @@ struct OutcomesView {
   std::uint8_t* valid = nullptr;
   std::int64_t* peak = nullptr;
   std::int64_t* cost = nullptr;
-  std::int32_t* peak_step = nullptr;  ///< nullptr if they are not wanted
-  // These two are nullptr if no candidate can have transfers.
+  std::int32_t* peak_step = nullptr;  ///< nullptr if the steps are not wanted
+  // The pointers below are nullptr if no candidate can have transfers.
   std::int64_t* host_peak = nullptr;
   core::Defect::Kind* defect = nullptr;
 
@@ -33,39 +33,44 @@ struct OutcomesView {
   }
 };
 
-/// A `visit` for rewind() that does nothing, for callers that need only the outcome.
+/// A functor for rewind()'s parameter `visit` that does nothing, for callers that need only the outcome.
 struct IgnoreSteps {
   CAIRN_HD void operator()(std::int32_t, std::int64_t, std::int64_t) const {}
 };
 
-/// A `visit` that stores the memory profile of a valid schedule in the order of sim::Profiles. The caller stores the
-/// first entry, which is 0.
+/// A functor for rewind()'s parameter `visit` that stores the memory profile of a valid schedule in the order of
+/// sim::Profiles. The caller must store the first entry, which is 0.
 struct StoreProfile {
   std::int64_t* profile;
 
   CAIRN_HD void operator()(std::int32_t i, std::int64_t during, std::int64_t after) const {
-    // The index is below 2^32. nvcc would add one of 64 bits to the pointer at every step.
+    // 32 bits suffice, because the index is below 2^32. With a 64-bit index, nvcc would add it to the pointer at every
+    // step.
     const std::uint32_t at = 2 * static_cast<std::uint32_t>(i) + 1;
     profile[at] = during;
     profile[std::uint64_t{at} + 1] = after;
   }
 };
 
-/// The set of a candidate's values that are in memory, with a word per value. This form is the fastest on a processor.
+/// The set of those values of a candidate that are in memory, stored as one word per value. On a CPU, this form is the
+/// fastest.
 class ValueWords {
  public:
-  /// `words` must have room for value_count words. A word is NodeRecord::held of a value that is not in memory, else 0.
+  /// `words` must have room for value_count words. The word of a value is 0 if the value is in memory; otherwise, it is
+  /// the value's bytes plus kMark.
   template <class Id>
   ValueWords(const TablesView<Id>& graph, std::uint64_t* words) : words_(words), count_(graph.value_count) {
     for (std::int32_t x = 0; x < count_; ++x) words_[x] = graph.at_end[x];
   }
-  /// Puts a value into memory. Returns the bytes that this adds, up to marks (kMark).
+  /// Marks value x as in memory. Returns the bytes that this adds: 0 if x is in memory already, else the bytes of x
+  /// plus kMark.
   std::uint64_t add(std::int32_t x) {
     const std::uint64_t added = words_[x];
     words_[x] = 0;
     return added;
   }
-  /// Takes a value out of memory, in which it takes the bytes `held`. Returns the bytes that this removes.
+  /// Marks value x as not in memory. `held` is the value's bytes plus kMark. Returns the bytes that this removes:
+  /// `held` if x was in memory, else 0.
   std::uint64_t remove(std::int32_t x, std::uint64_t held) {
     const std::uint64_t removed = held - words_[x];
     words_[x] = held;
@@ -82,9 +87,10 @@ class ValueWords {
   std::int32_t count_;
 };
 
-/// The set of a candidate's values that are in memory, with a bit per value. This form is for a GPU, where the bits of
-/// many candidates fit into shared memory. Each thread of a warp handles a candidate. Word k of all candidates is
-/// stored side by side, so that the threads never access the same bank, whichever words they access.
+/// The set of those values of a candidate that are in memory, stored as one bit per value. This form is for a GPU,
+/// where the bits of many candidates fit into shared memory. Each thread of a warp handles one candidate. For each k,
+/// the k-th words of the warp's candidates are side by side. So each candidate's words are in a bank of their own, and
+/// threads never access the same bank.
 class ValueBits {
  public:
   static CAIRN_HD std::int64_t words(std::int64_t values) { return (values + 31) / 32; }
@@ -124,7 +130,7 @@ class ValueBits {
   std::int32_t stride_, count_;
 };
 
-/// Returns whether no pinned node runs more than once, provided that every node runs.
+/// Returns whether no pinned node runs more than once. The answer has a meaning only if every pinned node runs.
 template <class Id>
 CAIRN_HD bool pins_hold(const TablesView<Id>& graph, const Id* steps, std::int32_t length) {
   if (graph.pinned_count == 0 || length == graph.node_count) return true;
@@ -137,7 +143,8 @@ CAIRN_HD bool pins_hold(const TablesView<Id>& graph, const Id* steps, std::int32
   return pinned == graph.pinned_count;
 }
 
-/// Runs the loop of rewind(). kSingle: every node has one output.
+/// Does the work of rewind(), whose check of pinned nodes must be done before. kSingle says whether every node has one
+/// output.
 template <bool kSingle, class Id, class Values, class Visit>
 CAIRN_HD Outcome rewind_steps(const TablesView<Id>& graph, const Id* steps, std::int32_t length, Values& values,
                               const Visit& visit) {
@@ -178,9 +185,9 @@ CAIRN_HD Outcome rewind_steps(const TablesView<Id>& graph, const Id* steps, std:
   return outcome;
 }
 
-/// Evaluates any schedule, also with recomputation. Goes from the last step to the first and tracks which values are in
-/// memory. A value is in memory before step i if step i reads it, or if it is in memory after step i and step i does
-/// not produce it. So, with u_i for the node of step i,
+/// Evaluates any schedule, also one with recomputation. Goes from the last step to the first and tracks which values
+/// are in memory. A value is in memory before step i in two cases: step i reads the value, or the value is in memory
+/// after step i and step i does not produce it. With u_i for the node of step i, this gives
 ///     after(i - 1) = after(i) - sizes of outputs of u_i that are in memory after i
 ///                             + sizes of inputs of u_i that are not in memory after i
 ///     during(i)    = after(i - 1) + sizes of outputs of u_i + scratch(u_i)

@@ -4,7 +4,8 @@
 
 #include "cairn/core/host_device.h"
 
-/// Lists of different lengths whose items the threads of a team share evenly, whichever lists they are in.
+/// These functions divide the items of several lists evenly among the threads of a team, even if the lists have very
+/// different lengths.
 namespace cairn::sim::device {
 
 /// Sets before[i] to the number of items in the lists before list i, for each i in [0, lists], from the numbers of

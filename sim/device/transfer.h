@@ -7,11 +7,11 @@
 
 #include "cairn/core/host_device.h"
 
-/// Helpers for code that uses a Machine (core/machine/support/machine.h).
+/// This file has helpers for code that uses a Machine (core/machine/support/machine.h).
 namespace cairn::sim::device {
 
-/// A base class that owns a machine. It must precede bases that refer to the machine, because bases are constructed in
-/// order.
+/// A base class that owns a machine. In a list of base classes, it must come before bases that refer to the machine,
+/// because bases are constructed in order.
 template <class Machine>
 struct OwnedMachine {
   Machine machine;

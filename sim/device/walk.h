@@ -12,15 +12,17 @@
 #include "cairn/sim/device/random_order.h"
 #include "cairn/sim/device/rewind.h"
 
-/// Evaluation and drawing of candidates with transfers, one in each thread, from the first step to the last.
+/// This file evaluates and draws candidates (schedules) with transfers, one in each thread, from the first step to the
+/// last.
 namespace cairn::sim::device {
 
-/// Arrays of one candidate. Entry k is at [k * stride], so that the entries of a team's threads are side by side.
+/// Work arrays for one candidate. Entry k is at [k * stride], so that entry k of all threads of a team is side by side
+/// in memory.
 struct WalkArrays {
-  std::int32_t* last = nullptr;   ///< for each value
-  std::int32_t* note = nullptr;   ///< for each value
-  std::int64_t* freed = nullptr;  ///< for each step
-  std::int64_t* end = nullptr;    ///< for each copy
+  std::int32_t* last = nullptr;   ///< for each value, see TransferWalk::last()
+  std::int32_t* note = nullptr;   ///< for each value, see TransferWalk::note()
+  std::int64_t* freed = nullptr;  ///< for each step, the bytes that are freed after it
+  std::int64_t* end = nullptr;    ///< for each copy, the time at which it is complete
   CopyKey* keys = nullptr;        ///< room for arrange_copies(), with a stride of 1, in the memory of `end`
   std::int32_t stride = 1;
 
@@ -43,13 +45,13 @@ struct WalkArrays {
   }
 };
 
-/// A candidate as a lane reads it.
+/// A candidate with its transfers, as one thread reads it.
 template <class Id>
 struct MovedRow {
   const Id* steps = nullptr;
   std::int32_t length = 0;
   const Copy* copies = nullptr;
-  std::int32_t count = 0;  ///< of copies
+  std::int32_t count = 0;  ///< number of copies
 };
 
 /// Returns a candidate of a batch with transfers (ScheduleBatch::has_transfers).
@@ -70,11 +72,12 @@ CAIRN_HD inline void put(const OutcomesView& outcomes, std::int64_t c, const Mov
   outcomes.defect[c] = outcome.defect;
 }
 
-/// Evaluates one candidate with transfers. It makes two passes over the steps. The first one finds the last read of
-/// each occurrence of a value, which tells when its bytes are freed, and the first defect. The second one adds up the
-/// bytes on both sides, and moves three clocks: that of the steps, and those of the two directions of the link. Both
-/// passes meet the copies in the orders of Copy, so that no pass searches for them. O(values + T + k + inputs and
-/// outputs of all steps) for T steps and k copies, with 8 bytes for each value, step and copy.
+/// Evaluates one candidate with transfers, in two passes over its steps. The first pass finds the last read of each
+/// occurrence of a value, after which its bytes are freed, and finds the first defect. The second pass adds up the
+/// bytes on the device and on the host, and moves three clocks: one for the steps and one for each direction of the
+/// link. Copy stores the copies in the orders in which the passes need them, so no pass searches for copies. Takes
+/// O(values + T + k + inputs and outputs of all steps) for T steps and k copies, with 8 bytes for each value, step and
+/// copy.
 template <bool kSingle, class Id>
 class TransferWalk {
  public:
@@ -84,7 +87,8 @@ class TransferWalk {
                         const WalkArrays& arrays)
       : graph_(graph), moves_(moves), row_(row), arrays_(arrays) {}
 
-  /// Calls visit(i, during, after) for every step of a valid candidate, in their order.
+  /// Evaluates the candidate. If it is valid, calls visit(i, during, after) for every step i in ascending order, with
+  /// the bytes on the device during and after the step.
   template <class Visit>
   CAIRN_HD MovedOutcome run(const Visit& visit) {
     MovedOutcome outcome;
@@ -109,13 +113,14 @@ class TransferWalk {
   }
 
  private:
-  // Special entries of last(): the value was not made yet, or it is on the host only.
+  // Special entries of last(): the value has not been computed yet, or it is only on the host.
   static constexpr std::int32_t kNotMade = -1, kOnHost = -2;
 
-  /// The step that last read the current occurrence of a value, or that made it, or the one before its fetch's finish.
+  /// The step that last read the current occurrence of value x. If no step has read it: the step that computed it, or,
+  /// for a fetched occurrence, the step before its fetch's `finish`.
   CAIRN_HD std::int32_t& last(std::int32_t x) const { return arrays_.last[std::int64_t{x} * arrays_.stride]; }
-  /// What made the current occurrence of a value: 0 a step, f > 0 a step with an evict that finishes before step f, and
-  /// -f a fetch that finishes before step f.
+  /// Where the current occurrence of value x came from. 0: a step computed it, and no evict copies it. f > 0: a step
+  /// computed it, and an evict that finishes before step f copies it. -f: a fetch that finishes before step f.
   CAIRN_HD std::int32_t& note(std::int32_t x) const { return arrays_.note[std::int64_t{x} * arrays_.stride]; }
   CAIRN_HD std::int64_t& freed(std::int32_t i) const { return arrays_.freed[std::int64_t{i} * arrays_.stride]; }
   CAIRN_HD std::int64_t& end(std::int32_t k) const { return arrays_.end[std::int64_t{k} * arrays_.stride]; }
@@ -147,7 +152,8 @@ class TransferWalk {
     last(x) = step;
     note(x) = of;
   }
-  /// Calls visit(place) for the copies that are over before step i begins and were not visited yet.
+  /// Calls visit(place) for all copies that must be complete before step i and were not visited yet. `place` is the
+  /// index of a copy.
   template <class Visit>
   CAIRN_HD void finish_copies(std::int32_t i, const Visit& visit) {
     for (; finished_ < row_.count; ++finished_) {
@@ -169,7 +175,8 @@ class TransferWalk {
     });
   }
 
-  /// Returns the defect, unless a later step is no node: transfers are only looked at if all steps are nodes.
+  /// Returns `kind`, the defect that was found at step i, or unknown_node if the candidate has transfers and step i or
+  /// a later step is not a node. core::evaluate() checks transfers only if all steps are nodes.
   CAIRN_HD Kind unless_unknown(Kind kind, std::int32_t i) const {
     for (; row_.count > 0 && i < row_.length; ++i) {
       if (static_cast<std::int64_t>(row_.steps[i]) >= graph_.node_count) return Kind::unknown_node;
@@ -228,7 +235,7 @@ class TransferWalk {
     return Kind::none;
   }
 
-  /// Lets the link carry the copy at a place of the array, which may start at `now`.
+  /// Lets the link carry the copy with index `place`, which may start at time `now` or later. Sets end() of the copy.
   CAIRN_HD void serve(std::int32_t place, std::int64_t now) {
     const Copy& copy = row_.copies[place];
     const bool inward = is_fetch(copy) && moves_.duplex;
@@ -237,7 +244,7 @@ class TransferWalk {
     if (is_fetch(copy) && end(copy.from) > begin) begin = end(copy.from);
     const std::int64_t over = core::saturating_add(begin, value_of(copy).time);
     end(place) = over;
-    // A choice between references would put both clocks into memory.
+    // With a reference to one of the two clocks, the compiler would keep both in memory instead of registers.
     in_ = inward ? over : in_;
     out_ = inward ? out_ : over;
     if (is_fetch(copy) && over > fetched_) fetched_ = over;
@@ -280,13 +287,15 @@ class TransferWalk {
 
   const TablesView<Id>& graph_;
   const MovesView& moves_;
-  // These members are no references, so that the compiler sees that their pointers point to shared or global memory.
+  // These members are copies, not references, so that the compiler sees whether their pointers point to shared or to
+  // global memory.
   const MovedRow<Id> row_;
   const WalkArrays arrays_;
-  std::int32_t finished_ = 0;      ///< number of copies that finish_copies() has visited
-  bool unread_ = false;            ///< whether nothing reads a fetched occurrence
-  std::int64_t out_ = 0, in_ = 0;  ///< when the links to the host and to the device are free; `out_` if there is one
-  std::int64_t fetched_ = 0;       ///< when all fetches so far are over
+  std::int32_t finished_ = 0;  ///< number of copies that finish_copies() has visited
+  bool unread_ = false;        ///< whether some fetched occurrence is never read, which is a defect
+  std::int64_t out_ = 0,
+               in_ = 0;  ///< times from which the links to the host and to the device are free; one link for both: out_
+  std::int64_t fetched_ = 0;  ///< time at which all fetches so far are complete
 };
 
 template <class Id, class Visit>
@@ -296,14 +305,15 @@ CAIRN_HD MovedOutcome walk_transfers(const TablesView<Id>& graph, const MovesVie
                                : TransferWalk<false, Id>(graph, moves, row, arrays).run(visit);
 }
 
-/// Draws the transfers of candidate `index` (sim/generator.h) for its steps, into `copies`, which has room for 2 * most
-/// entries. Returns their number. O(T + k log k + inputs and outputs of all steps) for T steps and k copies.
+/// Draws the transfers of candidate `index` (sim/generator.h), whose steps are in `row`. Writes them to `copies`, which
+/// must have room for 2 * most entries, and returns the number of copies. O(T + k log k + inputs and outputs of all
+/// steps) for T steps and k copies.
 template <bool kSingle, class Id>
 CAIRN_HD std::int32_t draw_copies(const TablesView<Id>& graph, const MovesView& moves, std::uint64_t seed,
                                   std::int32_t most, std::int64_t index, const MovedRow<Id>& row,
                                   const WalkArrays& arrays, Copy* copies) {
   const std::int32_t length = row.length;
-  constexpr std::int32_t kDrawn = -1;  // stands in `last` of a value that was drawn
+  constexpr std::int32_t kDrawn = -1;  // entry of `last` for a value that a step has already drawn
   const std::uint32_t wanted = below(random_word(seed, index, kTransferCount, 0), static_cast<std::uint32_t>(most) + 1);
   const auto last = [&](std::int32_t x) -> std::int32_t& { return arrays.last[std::int64_t{x} * arrays.stride]; };
   const auto made = [&](std::int32_t x) -> std::int32_t& { return arrays.note[std::int64_t{x} * arrays.stride]; };
@@ -347,7 +357,7 @@ CAIRN_HD std::int32_t draw_copies(const TablesView<Id>& graph, const MovesView& 
   return 2 * drawn;
 }
 
-/// As draw_copies(). `row` holds the steps.
+/// Calls draw_copies() with the kSingle that fits the graph.
 template <class Id>
 CAIRN_HD std::int32_t draw_transfers(const TablesView<Id>& graph, const MovesView& moves, std::uint64_t seed,
                                      std::int32_t most, std::int64_t index, const MovedRow<Id>& row,

@@ -9,20 +9,21 @@
 /// Functors for Machine::launch that evaluate and draw candidates with transfers, one in each thread.
 namespace cairn::sim::device {
 
-/// What limits the arrays of each candidate.
+/// The largest numbers of values, steps and copies of a candidate; they give the sizes of its WalkArrays.
 struct WalkSizes {
   std::int64_t values = 0, steps = 0, copies = 0;
 
   std::int64_t bytes(std::int64_t lanes) const { return WalkArrays::bytes(values, steps, copies, lanes); }
 };
 
-/// Number of threads of a team that walks through schedules, one in each thread.
+/// Number of threads of a team whose threads run a TransferWalk, each on a schedule of its own.
 inline constexpr int kThreadsOfWalk = 32;
-/// Number of blocks that a multiprocessor should run at a time. A walk keeps so many numbers that a thread needs most
-/// of the registers that a block can have.
+/// Number of blocks that a multiprocessor should run at a time. A walk keeps many numbers in registers, and with one
+/// block per multiprocessor a thread may use more of them.
 inline constexpr int kBlocksOfWalk = 1;
 
-/// Calls take(c, arrays) for each candidate c in [0, count) of which this is the thread.
+/// Calls take(c, arrays) for each candidate c in [0, count) that this thread handles. `index` is the team's number, and
+/// `teams` the number of teams.
 template <class Team, class Take>
 CAIRN_HD void for_each_walked(const Team& team, const WalkSizes& sizes, std::byte* memory, std::int64_t index,
                               std::int64_t teams, std::int64_t count, const Take& take) {
@@ -52,7 +53,8 @@ struct EvaluateMoved {
   }
 };
 
-/// Writes memory profiles. A candidate without entries is invalid and is skipped.
+/// Writes the memory profiles of candidates with transfers. Skips a candidate whose range in `begin` is empty, because
+/// it is invalid.
 template <class Id, class Space>
 struct WriteMovedProfiles {
   static constexpr int kThreads = kThreadsOfWalk;
@@ -77,7 +79,8 @@ struct WriteMovedProfiles {
   }
 };
 
-/// Draws the transfers of candidates whose steps are drawn. Those of candidate c go to copies + c * 2 * most.
+/// Draws the transfers of candidates whose steps have been drawn. The copies of candidate c are written from copies + c
+/// * 2 * most on.
 template <class Id, class Space>
 struct DrawCopies {
   static constexpr int kThreads = kThreadsOfWalk;

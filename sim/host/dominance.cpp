@@ -9,8 +9,8 @@ namespace cairn::sim {
 
 namespace {
 
-/// Returns the entry of `values` below which about the fraction part / parts of the entries are (a quantile). `values`
-/// must be sorted and not empty, and `part` must be below `parts`.
+/// Returns a quantile: the entry of `values` that is higher than about the fraction part / parts of the entries.
+/// `values` must be sorted and not empty, and `part` must be below `parts`.
 std::int64_t quantile(const std::vector<std::int64_t>& values, std::size_t part, std::size_t parts) {
   return values[values.size() * part / parts];
 }

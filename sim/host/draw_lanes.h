@@ -20,10 +20,11 @@ using device::Outcome;
 
 /// Draws orders in lanes (DrawOrders), and evaluates them without sorting their nodes.
 ///
-/// The times at which nodes run are divided into about as many intervals of equal length, called buckets, as there are
-/// nodes. Two sums per bucket, of the bytes that are taken and of those that are freed in it, tell the memory before
-/// each bucket. This memory plus what is taken in the bucket is an upper bound of the memory during the bucket's steps.
-/// Only in the few buckets whose bound is not below the peak found so far are the steps sorted, and evaluated exactly.
+/// The range of the times at which nodes run is divided into intervals of equal length, called buckets, about as many
+/// as there are nodes. For each bucket, the bytes that its steps take and the bytes that they free are added up. From
+/// these sums follows the memory before each bucket. This memory plus the bytes taken in the bucket is an upper bound
+/// of the memory during the bucket's steps. The steps of a bucket are sorted and evaluated exactly only if this bound
+/// is not below the peak found so far. Few buckets have such a bound.
 template <class Id, int kVectorBytes>
 class DrawLanes final : public DrawOrders {
  public:
@@ -78,18 +79,19 @@ class DrawLanes final : public DrawOrders {
   using HalfWords = typename VectorOf<std::uint16_t, 2 * kLanes>::Type;
   using Ints = typename VectorOf<std::int32_t, kLanes>::Type;
   using Floats = typename VectorOf<float, kLanes>::Type;
-  /// The words of every second lane, widened to 64 bits, so that products of 32-bit words fit.
+  /// The 32-bit words of every second lane, widened to 64 bits so that products of two words fit.
   using Halves = typename VectorOf<std::uint64_t, kLanes / 2>::Type;
   static constexpr int kHalf = kLanes / 2;
   using Bucket = std::uint16_t;
   using Buckets = typename VectorOf<Bucket, kLanes>::Type;
   static constexpr std::int32_t kMostBuckets = 0xFFF0;
   static constexpr int kGroup = kTransposed;  ///< number of lanes that are transposed at once
-  /// Entries of a row are searched in pieces of a vector. Padding at the end of a row is never found.
+  /// The entries of a row are searched in pieces, each of which fills a vector register. Padding at the end of a row
+  /// has a value that no search looks for.
   using Piece = typename VectorOf<Bucket, kVectorBytes / static_cast<int>(sizeof(Bucket))>::Type;
   static constexpr std::int32_t kPiece = kVectorBytes / static_cast<int>(sizeof(Bucket));
   static constexpr Bucket kPadding = 0xFFFF;
-  /// Sums of successive buckets.
+  /// Number of sums, one per bucket, in a vector register.
   template <class Sum>
   static constexpr int kSums = kVectorBytes / static_cast<int>(sizeof(Sum));
   template <class Sum>
@@ -120,8 +122,8 @@ class DrawLanes final : public DrawOrders {
     return *reinterpret_cast<Buckets*>(array.data() + static_cast<std::size_t>(x) * kLanes);
   }
 
-  /// Computes philox() for all lanes: those with even numbers, then those with odd numbers. Only the low halves of the
-  /// words count.
+  /// Computes philox() for all lanes: word[0] gets the words of the lanes with even numbers, word[1] those of the lanes
+  /// with odd numbers. Only the low 32 bits of each word have a meaning.
   static void philox_of(std::uint64_t seed, std::int64_t first, std::uint32_t group, Halves (&word)[2][4]) {
     for (int odd = 0; odd < 2; ++odd) {
       Halves number;
@@ -149,8 +151,8 @@ class DrawLanes final : public DrawOrders {
     }
   }
 
-  /// Computes waiting_time() for the low halves and for the high halves of random words. The polynomial is computed for
-  /// both at once, as twice as many numbers of 16 bits.
+  /// Computes waiting_time() for the low 16 bits and for the high 16 bits of each random word. The polynomial that
+  /// approximates the logarithm is computed for both at once, in a vector of twice as many 16-bit elements.
   void wait_of(Words word, Words& of_low, Words& of_high) const {
     const auto float_bits = [](Words number) {
       return reinterpret_cast<Words>(__builtin_convertvector(reinterpret_cast<Ints>(number), Floats));
@@ -159,7 +161,8 @@ class DrawLanes final : public DrawOrders {
     const auto f = reinterpret_cast<HalfWords>((low & 0xFFFFU) | (high_bits << 9 & 0xFFFF0000U));
     const HalfWords c = static_cast<std::uint16_t>(29013) - high_product(f, HalfWords{} + std::uint16_t{16194}) +
                         high_product(high_product(f, f), HalfWords{} + std::uint16_t{5446});
-    // If f is 0, its counterpart 2^16 - f does not fit into 16 bits. The product is 0 with any counterpart.
+    // If f is 0, the other factor 2^16 - f does not fit into 16 bits. This does no harm, because the product with f = 0
+    // is 0.
     const auto logarithm = reinterpret_cast<Words>(f + high_product(high_product(f, -f), c));
     const auto wait = [&](Words exponent, Words fraction) {
       constexpr std::uint32_t kBias = 127U << 16;
@@ -181,7 +184,7 @@ class DrawLanes final : public DrawOrders {
     for (int k = 0; k < device::kHalves && i + k < graph_.node_count; ++k) key_of(graph_.by_level[i + k]) = times[k];
   }
 
-  /// Makes room for evaluate(). Drawing alone does not need it.
+  /// Allocates the arrays that only evaluate() needs, unless an earlier call did so.
   void make_room() {
     if (own_.data() != nullptr) return;
     own_.resize(static_cast<std::size_t>(node_width_) * kLanes);
@@ -199,13 +202,14 @@ class DrawLanes final : public DrawOrders {
       sums->resize(static_cast<std::size_t>(bucket_width_) + 1);
   }
 
-  /// Finds the bucket in which each node runs, and the one in which each value is read last. A value that is never
-  /// freed is in a bucket after the last one.
+  /// Finds the bucket in which each node runs, and the bucket in which each value is read last. For a value that is
+  /// never freed, the bucket of the last read is set to one bucket beyond the last.
   void find_buckets() {
     Words highest{};
     for (std::int32_t v = 0; v < graph_.node_count; ++v) highest = key_of(v) > highest ? key_of(v) : highest;
-    // The conversion takes signed numbers, so that keys are halved. Rounding keeps their order. `scale` is a little
-    // lower than exact, so that rounding errors do not lead beyond the last bucket.
+    // The conversion to float takes signed numbers, so keys are halved first to fit. Halving and rounding never reverse
+    // the order of two keys. `scale` is a little too low on purpose, so that rounding errors do not lead beyond the
+    // last bucket.
     const auto halved = [](Words key) { return __builtin_convertvector(reinterpret_cast<Ints>(key >> 1), Floats); };
     const Floats scale = static_cast<float>(bucket_count_) * 0.999999F / (halved(highest) + 1.0F);
     const auto bucket_of = [&](Words key) {
@@ -229,17 +233,17 @@ class DrawLanes final : public DrawOrders {
     }
   }
 
-  /// A node that runs in the bucket that is evaluated exactly.
+  /// A step of the bucket that refine() evaluates exactly.
   struct Step {
-    std::uint64_t when;  ///< steps are sorted by the node's key, then by its number
+    std::uint64_t when;  ///< the node's key, then its number in the low 32 bits; steps are sorted by this
     std::int32_t node;
-    std::int64_t freed;  ///< what is freed after the step
+    std::int64_t freed;  ///< memory that is freed after the step
     bool operator<(const Step& other) const { return when < other.when; }
   };
   template <class Sum>
   struct Highest {
     Sum peak = std::numeric_limits<Sum>::min();
-    std::int32_t bucket = 0, step = 0;  ///< the step is counted from the bucket's first
+    std::int32_t bucket = 0, step = 0;  ///< bucket of the peak, and the step in it, counted from the bucket's first
   };
 
   template <class Sum>
@@ -265,7 +269,7 @@ class DrawLanes final : public DrawOrders {
     return outcome;
   }
 
-  /// Adds up what is taken and freed in each bucket.
+  /// Adds up the memory that is taken and freed in each bucket, for the candidate of one lane.
   template <class Sum>
   void add_up(int lane, const device::Amounts<Sum>& amounts) {
     const Bucket* __restrict own = own_row(lane);
@@ -291,7 +295,7 @@ class DrawLanes final : public DrawOrders {
     for (std::int32_t x = nodes; x < values; ++x) freed[last[x]] += size[x];
   }
 
-  /// Computes the upper bound of each bucket. Returns the first bucket with the highest one.
+  /// Computes the upper bound of the memory in each bucket. Returns the first bucket with the highest bound.
   template <class Sum>
   std::int32_t bound_buckets() {
     using V = Sums<Sum>;
@@ -331,7 +335,7 @@ class DrawLanes final : public DrawOrders {
     }
   }
 
-  /// Evaluates the steps of a bucket exactly.
+  /// Sorts the steps of one bucket and evaluates each of them exactly. Updates `best` if a step uses more memory.
   template <class Sum>
   void refine(int lane, const device::Amounts<Sum>& amounts, std::int32_t bucket, Highest<Sum>& best) {
     const Bucket* own = own_row(lane);
@@ -369,16 +373,17 @@ class DrawLanes final : public DrawOrders {
   }
 
   device::TablesView<Id> graph_;
-  std::int32_t bucket_count_, bucket_width_;  ///< number of buckets, and the same rounded up to whole vectors
+  std::int32_t bucket_count_, bucket_width_;  ///< number of buckets; the same number rounded up to whole vectors
   std::int32_t node_width_, value_width_;     ///< numbers of nodes and values, rounded up to whole pieces
   Aligned<std::uint32_t> keys_;               ///< keys of the nodes (DrawOrders), indexed [node][lane]
   Aligned<std::uint32_t> row_;                ///< keys of one lane
   Aligned<Bucket> own_, last_;                ///< buckets, indexed [node or value][lane]
   Aligned<Bucket> own_rows_, last_rows_;  ///< buckets of a group of lanes, indexed [lane of the group][node or value]
   std::vector<Step> steps_;
-  std::vector<std::int32_t> by_readers_;  ///< values by their number of readers, so that loops end when predicted
-  /// Bytes of one candidate, indexed by bucket: what is taken, what is freed, the largest scratch, and the upper bound
-  /// of the memory. The elements have the type Sum that is in use.
+  std::vector<std::int32_t> by_readers_;  ///< values sorted by number of readers, so that the processor predicts the
+                                          ///< ends of loops over readers
+  /// Memory of one candidate, indexed by bucket: taken in the bucket, freed in it, the largest scratch of its steps,
+  /// and the upper bound of the memory during its steps. The elements have the type Sum that is in use.
   Aligned<std::int64_t> taken_, freed_, extra_, bound_;
 };
 

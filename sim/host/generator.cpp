@@ -20,7 +20,7 @@ std::int64_t most_steps(const Generator& generator, core::NodeId nodes, std::int
 
 namespace {
 
-/// Returns the candidate's steps.
+/// Returns candidate `index` of the generator without its transfers.
 core::Schedule generate_steps(const core::Graph& graph, const Generator& generator, std::int64_t index) {
   const core::NodeId n = graph.node_count();
   const std::vector<std::int32_t> levels = device::node_levels(graph);
@@ -58,7 +58,7 @@ core::Schedule generate_steps(const core::Graph& graph, const Generator& generat
   return schedule;
 }
 
-/// Draws the candidate's transfers.
+/// Draws the transfers of candidate `index` and adds them to `schedule`, which holds the candidate's steps.
 void add_transfers(const core::Graph& graph, const Generator& generator, std::int64_t index, core::Schedule& schedule) {
   const auto length = static_cast<std::uint32_t>(schedule.length());
   const std::vector<device::MovedValue> values = device::moved_values(graph);

@@ -30,8 +30,9 @@ device::OutcomesView resized(Outcomes& outcomes, std::int64_t count, bool transf
 }
 
 /// Sorts up to 65,536 nodes by (key, number) into `order`, as sort_by_key() does, but without branches that are hard to
-/// predict. Two passes of a radix sort, by eight bits each, sort by the keys' 16 highest bits. An insertion sort does
-/// the rest. It is fast if keys are spread, as random keys are.
+/// predict. Two passes of a radix sort, by eight bits each, sort by the keys' 16 highest bits. An insertion sort then
+/// orders the nodes whose 16 highest bits are equal. There are few of these if keys are spread over their range, as
+/// random keys are.
 class NodeSorter {
  public:
   void sort(const std::uint32_t* key, std::int32_t count, std::uint16_t* order) {
@@ -75,7 +76,7 @@ class NodeSorter {
   std::vector<std::uint32_t> marked_, passed_;
 };
 
-/// Evaluates and draws candidates on one thread.
+/// Evaluates and draws candidates (schedules) on one thread.
 template <class Id>
 class Worker {
  public:
@@ -113,7 +114,7 @@ class Worker {
     flush_recomputing(put_outcome);
   }
 
-  /// Evaluates candidates that may have transfers. As evaluate().
+  /// Evaluates candidates that may have transfers. The parameters are those of evaluate().
   template <class Put>
   void evaluate_moved(const device::MovedRow<Id>* rows, std::int64_t count, const Put& put_outcome) {
     orders_.clear();
@@ -153,7 +154,8 @@ class Worker {
   device::MovedOutcome walk(const device::MovedRow<Id>& row, const Visit& visit) {
     return device::walk_transfers(graph_, moves_, row, walk_arrays(row.length, row.count), visit);
   }
-  /// Draws the transfers of candidate `index` for its steps. Room for 2 * generator.transfers is needed in `copies`.
+  /// Draws the transfers of candidate `index`, whose steps are `row`. `copies` must have room for 2 *
+  /// generator.transfers entries. Returns the number of copies.
   std::int32_t draw_transfers(const Generator& generator, std::int64_t index, const Row<Id>& row, Copy* copies) {
     return device::draw_transfers(graph_, moves_, generator.seed, generator.transfers, index,
                                   device::MovedRow<Id>{row.steps, row.length},
@@ -188,7 +190,7 @@ class Worker {
     }
   }
 
-  /// Draws candidates first .. first + count - 1 of the generator, which has no moves, and evaluates them. Calls
+  /// Draws candidates first .. first + count - 1 of a generator without moves and transfers, and evaluates them. Calls
   /// put_outcome(i, outcome) for candidate first + i.
   template <class Put>
   void evaluate_orders(std::uint64_t seed, std::int64_t first, std::int64_t count, const Put& put_outcome) {
@@ -229,7 +231,8 @@ class Worker {
     std::int64_t longest = 0;
     std::unique_ptr<Lockstep<Id>> lockstep;
     std::vector<Row<Id>> rows;
-    std::vector<device::MovedRow<Id>> moved;  ///< the same with transfers; empty if rows have none
+    std::vector<device::MovedRow<Id>>
+        moved;  ///< the candidates of `rows` with their transfers; only evaluate_moved() fills it
     std::vector<std::int64_t> places;
   };
 
@@ -418,7 +421,8 @@ class HostSimulator final : public Simulator {
     return most_steps(generator, graph_.node_count(), tables_.view().edge_count);
   }
 
-  /// Draws candidates in groups that are small enough to stay in the cache until they are evaluated.
+  /// Draws candidates first + begin .. first + end - 1 and evaluates them, in groups that are small enough to stay in
+  /// the cache in between. Calls put_outcome(c, outcome) for candidate first + c.
   template <class Put>
   void evaluate_drawn(const Generator& generator, std::int64_t first, std::int64_t begin, std::int64_t end,
                       Worker<Id>& worker, const Put& put_outcome) {
@@ -449,7 +453,8 @@ class HostSimulator final : public Simulator {
     }
   }
 
-  /// Draws candidates with transfers and evaluates them.
+  /// Draws candidates first + begin .. first + end - 1 with their transfers and evaluates them. Writes the outcome of
+  /// candidate first + c to entry c of `into`.
   void evaluate_moved(const Generator& generator, std::int64_t first, std::int64_t begin, std::int64_t end,
                       Worker<Id>& worker, const device::OutcomesView& into) {
     const std::int64_t most = 2 * std::int64_t{generator.transfers};

@@ -8,23 +8,26 @@
 #include "cairn/sim/device/rewind.h"
 #include "cairn/sim/device/walk.h"
 
-/// The part of the host's simulator that evaluates several candidates at once in the vector registers of the processor.
+/// The classes of this file are the part of the host's simulator that evaluates several candidates (schedules) at once
+/// in the vector registers of the processor.
 namespace cairn::sim {
 
-/// The steps of a candidate. All of them must be nodes of the graph.
+/// The steps of a candidate: the numbers of the nodes that it runs. Each must be the number of a node of the graph,
+/// except in Lockstep::knows().
 template <class Id>
 struct Row {
   const Id* steps = nullptr;
   std::int32_t length = 0;
 };
 
-/// Evaluates as many candidates at once as a vector register has elements. A lane is one element position of all
-/// vectors; each candidate has a lane.
+/// Evaluates as many candidates at once as a vector register has elements. Each candidate has a lane, which is one
+/// element position in all vectors.
 ///
 /// For each node and each k, one vector holds, for every lane, the step at which the node runs for the k-th time. So
-/// one maximum of the vectors of an output's readers gives the last read of the output in all lanes. Two parts are
-/// scalar code, because lanes access different addresses: recording where a node occurs, and adding the bytes of an
-/// output to those that are freed after its last read. Takes O(T + m) time per lane for T steps and m inputs of nodes.
+/// the elementwise maximum of the vectors of all readers of an output gives the last read of the output in all lanes.
+/// Two parts are scalar code, because different lanes access different addresses: recording at which steps a node
+/// occurs, and adding the bytes of an output to the sum of bytes that are freed after the step of its last read. Takes
+/// O(T + m) time per lane for T steps and m inputs of nodes.
 ///
 /// Holds work arrays of about lanes * (n + T) * 40 bytes for n nodes, so each thread needs its own object.
 template <class Id>
@@ -33,18 +36,18 @@ class Lockstep {
   virtual ~Lockstep() = default;
   /// Returns the number of lanes, which is the largest number of candidates in one call of run().
   virtual int lanes() const = 0;
-  /// Returns whether all steps are nodes of the graph.
+  /// Returns whether all steps of the row are nodes of the graph.
   virtual bool knows(const Row<Id>& row) const = 0;
   /// Evaluates candidates that have as many steps as there are nodes. Such a candidate either recomputes nothing or is
   /// invalid.
   virtual void run_orders(const Row<Id>* rows, int count, device::Outcome* outcomes) = 0;
-  /// Evaluates any schedules. A candidate in which a node occurs more than kMostOccurrences times is not evaluated, and
-  /// its entry of `done` is set to false.
+  /// Evaluates schedules that may recompute. Sets done[i] to false if a node occurs more than kMostOccurrences times in
+  /// rows[i]; that candidate is not evaluated.
   virtual void run(const Row<Id>* rows, int count, device::Outcome* outcomes, bool* done) = 0;
 
-  /// Evaluates schedules with transfers. If the Lockstep is for schedules without recomputation, the candidates must
-  /// have none. The entries of `done` are set to false for candidates that are not evaluated: those that run() would
-  /// not evaluate, and all invalid ones. Takes O(reads of the moved values + k) more for k transfers.
+  /// Evaluates schedules with transfers. If `longest` (make_lockstep()) was the number of nodes, every candidate must
+  /// run each node once. Sets done[i] to false if rows[i] was not evaluated: if run() would not evaluate it, and if it
+  /// is invalid. In addition to the time of run(), takes O(reads of the moved values + k) time for k transfers.
   virtual void run_moved(const device::MovedRow<Id>* rows, int count, const device::MovesView& moves,
                          device::MovedOutcome* outcomes, bool* done) = 0;
 
@@ -56,19 +59,20 @@ class Lockstep {
 template <class Id>
 std::unique_ptr<Lockstep<Id>> make_lockstep(const device::TablesView<Id>& graph, std::int64_t longest);
 
-/// Draws the orders of candidates (sim/generator.h), one per lane, and evaluates them. Holds work arrays of about
-/// lanes * n * 12 bytes for n nodes, so each thread needs its own object.
+/// Draws the orders of random candidates (sim/generator.h), one per lane, and evaluates them. Holds work arrays of
+/// about lanes * n * 12 bytes for n nodes, so each thread needs its own object.
 class DrawOrders {
  public:
   virtual ~DrawOrders() = default;
   virtual int lanes() const = 0;
-  /// Draws candidates first .. first + lanes() - 1: computes the key of each node, which is the time by which the
-  /// candidate's order sorts it. Takes O(n + m) time per lane for n nodes and m edges.
+  /// Draws candidates first .. first + lanes() - 1: computes the key of each node in each lane. The key is the random
+  /// time at which the node runs, and sorting the nodes by it gives the candidate's order. Takes O(n + m) time per lane
+  /// for n nodes and m edges.
   virtual void draw(std::uint64_t seed, std::int64_t first) = 0;
   /// Returns the keys of one lane, indexed by node. They are valid until the next call of draw().
   virtual const std::uint32_t* keys(int lane) = 0;
-  /// Evaluates the candidates of the first `count` lanes. Takes O(n + m) time per lane on average; the nodes are not
-  /// sorted.
+  /// Evaluates the candidates of the first `count` lanes that draw() has drawn. Does not sort the nodes, and so takes
+  /// O(n + m) time per lane on average for n nodes and m edges.
   virtual void evaluate(int count, device::Outcome* outcomes) = 0;
 };
 
@@ -76,8 +80,8 @@ class DrawOrders {
 template <class Id>
 std::unique_ptr<DrawOrders> make_draw_orders(const device::TablesView<Id>& graph);
 
-/// Functions that are compiled for one family of processors. The caller must make sure that the processor on which they
-/// run belongs to that family.
+/// Functions that are compiled for one family of processors, such as processors with AVX-512. They may be called only
+/// on a processor of that family.
 struct ProcessorFamily {
   template <class Id>
   using MakeLockstep = std::unique_ptr<Lockstep<Id>> (*)(const device::TablesView<Id>& graph, std::int32_t longest);

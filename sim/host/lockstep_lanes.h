@@ -16,9 +16,9 @@
 #include "cairn/sim/host/moved_lane.h"
 #include "cairn/sim/host/vectors.h"
 
-// One file per processor family includes this header, after `#pragma GCC target`. The namespace has no name, because
-// otherwise the linker could merge the functions of different families. Vectors are the compiler's vector extension,
-// whose operators compile to the family's instructions.
+// One file per processor family (for example processors with AVX2) includes this header, after `#pragma GCC target`.
+// The namespace has no name, because otherwise the linker could merge functions that were compiled for different
+// families. Vectors are types of the compiler's vector extension, whose operators compile to the family's instructions.
 namespace cairn::sim {
 namespace {
 
@@ -109,7 +109,8 @@ class LockstepOf final : public Lockstep<Id> {
   }
 
  private:
-  /// Calls evaluate(lane) for each valid candidate. Its last reads are in rows_.
+  /// Finds the last reads in all candidates, none of which may recompute. Then calls evaluate(lane) for each valid
+  /// candidate; during the call, rows_ holds the candidate's last reads.
   template <class Evaluate>
   void for_valid_orders(const Row<Id>* rows, int count, const Evaluate& evaluate) {
     for (int lane = 0; lane < kLanes; lane += kGroup) {
@@ -123,7 +124,8 @@ class LockstepOf final : public Lockstep<Id> {
     }
   }
 
-  /// As for_valid_orders(). Sets done[lane] to whether nodes occur at most kMostOccurrences times.
+  /// Does the same as for_valid_orders() for candidates that may recompute. Sets done[lane] to whether every node of
+  /// the lane's candidate occurs at most kMostOccurrences times.
   template <class Evaluate>
   void for_valid(const Row<Id>* rows, int count, bool* done, const Evaluate& evaluate) {
     planes_ = 1;
@@ -216,8 +218,8 @@ class LockstepOf final : public Lockstep<Id> {
     return slots * per_width_ >> 16;
   }
 
-  /// Stores the largest number of occurrences of each node in the lanes begin .. end - 1 in most_, for all values of
-  /// the node. Sets planes_ to the largest of these numbers.
+  /// Finds, for each node, the largest number of its occurrences in any of the lanes begin .. end - 1. Stores this
+  /// number in most_ for each value of the node. Sets planes_ to the largest number of all nodes.
   void find_most(int begin, int end) {
     const std::int32_t nodes = node_width_, width = width_;
     std::uint8_t* __restrict most = most_.data();
@@ -298,7 +300,8 @@ class LockstepOf final : public Lockstep<Id> {
       const std::int32_t reader = graph_.readers[e];
       Positions read = at(positions_, 0, reader);
       last = greater(last, read);
-      // If the first occurrence of a reader comes after that of the producer, so do all others.
+      // Only the first occurrence of a reader is compared: if it comes after the producer's first occurrence, so do the
+      // reader's later ones.
       first = smaller(first, read);
       if constexpr (kRecomputes) {
         for_further_planes(reader, [&](Positions again) { last = greater(last, again); });
@@ -345,9 +348,9 @@ class LockstepOf final : public Lockstep<Id> {
     }
   }
 
-  /// Finds the last read of value x after each occurrence k of `producer`, the node that computes x, and before
-  /// occurrence k + 1. If nothing reads x in between, the step of occurrence k itself is stored. In every lane, the
-  /// producer occurs at most kCount times.
+  /// Finds, for each occurrence k of `producer` (the node that computes value x), the last read of x before occurrence
+  /// k + 1. If nothing reads x between the two, stores the step of occurrence k itself. In every lane, the producer
+  /// occurs at most kCount times.
   template <int kCount>
   Positions last_reads_of(std::int32_t x, std::int32_t producer) {
     Positions own[kCount + 1], last[kCount];
@@ -396,7 +399,7 @@ class LockstepOf final : public Lockstep<Id> {
     find_peak<true, false, Sum>(row.length, outcome);
   }
 
-  /// Fills taken_, freed_ and extra_ for one candidate.
+  /// Fills taken_, freed_ and extra_ (the bytes per step) for one candidate.
   template <bool kRecomputes, bool kSingle, class Sum>
   __attribute__((always_inline)) void add_up_values(const Row<Id>& row, int lane, device::Amounts<Sum> amounts) {
     constexpr std::size_t kSteps = kVectorBytes / sizeof(Sum);
@@ -423,7 +426,8 @@ class LockstepOf final : public Lockstep<Id> {
     for (std::int32_t i = 0; i < length; ++i) extra[i + 1] = amounts.scratch[steps[i]];
   }
 
-  /// Evaluates a candidate with transfers, whose steps are valid. Returns false if its transfers are not.
+  /// Evaluates a candidate with transfers, whose steps must be valid. Returns false if its transfers are invalid, or if
+  /// its times could be too large for 64 bits.
   template <bool kRecomputes>
   bool walk_moved(const MovedRow<Id>& row, int lane, MovedOutcome& outcome) {
     if (!moved_->begin(row)) return false;
@@ -455,7 +459,9 @@ class LockstepOf final : public Lockstep<Id> {
     add_up_values<kRecomputes, false>(row, lane, graph_.in_bytes);
   }
 
-  /// Replaces what freed_ has of a value by what is freed of its occurrences with transfers.
+  /// Corrects freed_ for value x, which has transfers. Subtracts the bytes that add_up_values() added for x without
+  /// regard to transfers, and adds them where the value's occurrences are freed with transfers. Returns false if the
+  /// candidate is invalid.
   template <bool kRecomputes>
   bool move_value(std::int32_t x, int lane) {
     const std::int32_t v = graph_.single_output() ? x : static_cast<std::int32_t>(graph_.producer[x]);
@@ -478,8 +484,9 @@ class LockstepOf final : public Lockstep<Id> {
     return moved_->trace(x, made_, for_reads, [&](std::int32_t step) { freed[step + 1] += bytes; });
   }
 
-  /// Adds the bytes of copies. A copy's bytes arrive between two steps, or leave there. They are in taken_ of the step
-  /// after that, or in freed_ of the step before, and in between_ of the step before.
+  /// Adds the bytes that copies occupy on the device. Between two steps, the bytes of a fetched value appear, and the
+  /// bytes of an evicted value disappear. A fetch is added to taken_ of the step after that moment, an evict to freed_
+  /// of the step before, and both to between_ of the step before.
   void add_copies(const MovedRow<Id>& row) {
     std::int64_t *const taken = taken_.data(), *const freed = freed_.data(), *const between = between_.data();
     std::memset(
@@ -498,8 +505,9 @@ class LockstepOf final : public Lockstep<Id> {
     }
   }
 
-  /// Adds the bytes of the second and further outputs to `freed`. The outputs of first occurrences are handled in one
-  /// loop, because their entries are consecutive.
+  /// Adds the bytes of the second and further outputs of all steps to `freed`. First occurrences of nodes are handled
+  /// in one loop, because the entries of their outputs are consecutive. A second loop handles the steps that run a node
+  /// again.
   template <bool kRecomputes, class Sum>
   void free_further(const Row<Id>& row, const Sum* size, const Position* last, const Slot* slots,
                     Sum* __restrict freed) {
@@ -514,7 +522,7 @@ class LockstepOf final : public Lockstep<Id> {
         const std::int32_t v = row.steps[i];
         again[count] = i;
         const bool is_again = static_cast<std::int32_t>(slots[i]) >= width, has_further = further[v] < further[v + 1];
-        // Computed without a branch, which could not be predicted.
+        // Added without a branch, because the processor could not predict it.
         count += static_cast<int>(is_again) & static_cast<int>(has_further);
       }
       for (std::int32_t k = 0; k < count; ++k) {
@@ -525,7 +533,8 @@ class LockstepOf final : public Lockstep<Id> {
     }
   }
 
-  /// kBetween: also looks at the bytes between two steps, of which between_ has a part.
+  /// Finds the candidate's peak and its step from taken_, freed_ and extra_. If kBetween is set, also considers the
+  /// memory between two steps, where between_ adds the bytes of copies.
   template <bool kScratch, bool kBetween, class Sum>
   void find_peak(std::int32_t length, Outcome& outcome) const {
     using V = Steps<Sum>;
@@ -552,7 +561,8 @@ class LockstepOf final : public Lockstep<Id> {
         const V after = live + change + more;
         during = after > during ? after : during;
       }
-      // Entry 0 is the time before the first step. Entries after the last step are padding.
+      // Entry 0 stands for the time before the first step, and entries after the last step are padding. Both are
+      // ignored.
       const V higher = (during > best) & (step <= length) & (step > 0);
       best = higher ? during : best;
       where = higher ? step : where;
@@ -579,8 +589,8 @@ class LockstepOf final : public Lockstep<Id> {
   std::int32_t node_width_;  ///< number of nodes, rounded up to a multiple of kGroup
   std::int32_t width_;       ///< width of a plane: number of values, rounded up to a multiple of kGroup
   std::int32_t row_;         ///< number of entries in an array with one entry per step of a candidate
-  /// Number of occurrences per node for which the arrays have room. It is 1 if no schedule has more steps than the
-  /// graph has nodes.
+  /// Number of occurrences per node for which the arrays have room: 1 if no schedule has more steps than the graph has
+  /// nodes, else kPlanes.
   int plane_count_;
   std::uint32_t per_width_ = 0x10000U / static_cast<std::uint32_t>(width_) + 1;
   bool has_scratch_ = false;
@@ -597,7 +607,7 @@ class LockstepOf final : public Lockstep<Id> {
   Aligned<std::uint8_t> most_, most_of_eight_;
   Aligned<Slot> next_;   ///< for one lane, the slot of the next occurrence of each node
   Aligned<Slot> slots_;  ///< slot of each step, indexed [lane][step]
-  /// For one candidate, the steps that run a node with several outputs again.
+  /// Work array of free_further(): the steps of one candidate that run a node with several outputs again.
   Aligned<std::int32_t> again_;
   /// Bytes for one candidate, indexed by position of the step: taken_ has the bytes of the step's outputs, freed_ the
   /// bytes that are freed after the step, and extra_ the step's scratch. The elements have the type Sum that is in use.
@@ -605,7 +615,7 @@ class LockstepOf final : public Lockstep<Id> {
   // For candidates with transfers:
   std::unique_ptr<MovedLane<Id>> moved_;
   std::vector<std::int32_t> made_;  ///< steps that make a value
-  Aligned<std::int64_t> between_;   ///< bytes between two steps that neither step has, by position of the step before
+  Aligned<std::int64_t> between_;   ///< bytes in memory only between two steps, by position of the step before them
   Aligned<std::int64_t> before_;    ///< for each step, the cost of the steps before it
 };
 

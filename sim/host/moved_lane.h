@@ -15,8 +15,9 @@ using device::MovedOutcome;
 using device::MovedRow;
 using device::MovesView;
 
-/// The parts of a candidate's evaluation that only transfers need, for one lane. Values without transfers are evaluated
-/// in all lanes at once; this class handles the values with transfers one by one, and the clocks at the copies only.
+/// Does those parts of a candidate's evaluation that only transfers need, for one lane. LockstepOf evaluates the values
+/// without transfers in all lanes at once. This class handles the values with transfers one by one, and moves the
+/// clocks (of the steps and of the link) from copy to copy.
 template <class Id>
 class MovedLane {
  public:
@@ -24,7 +25,8 @@ class MovedLane {
     first_of_.assign(static_cast<std::size_t>(graph.value_count), kNone);
   }
 
-  /// Links the copies of each value of a row, and returns whether all copies can be valid (MovedLane::visit_values).
+  /// Begins the evaluation of a candidate: links the copies of each value into a list (first_of_ and next_). Returns
+  /// false if some copy cannot be valid.
   bool begin(const MovedRow<Id>& row) {
     row_ = row;
     values_.clear();
@@ -41,8 +43,8 @@ class MovedLane {
     return true;
   }
 
-  /// Finds the occurrences of a value and when their bytes are freed. `made` lists the steps that run its node,
-  /// ascending. for_reads(read) calls read(step) for every step that reads the value. Calls free(step) for every
+  /// Finds the occurrences of value x, and after which steps their bytes are freed. `made` lists the steps that compute
+  /// x, ascending. for_reads(read) must call read(step) for every step that reads x. Calls free(step) for every
   /// occurrence that is freed after its last read. Returns false if the candidate is invalid.
   template <class ForReads, class Free>
   bool trace(std::int32_t x, const std::vector<std::int32_t>& made, const ForReads& for_reads, const Free& free) {
@@ -66,17 +68,17 @@ class MovedLane {
     return valid;
   }
 
-  /// Returns the values with transfers, by their numbers in TablesView.
+  /// Returns the values of the current row that have transfers, by their numbers in TablesView.
   const std::vector<std::int32_t>& values() const { return values_; }
-  /// Must be called once a row is done. Returns `result`.
+  /// Ends the evaluation that begin() has begun, and returns `result`. Must be called before the next begin().
   bool end_values(bool result) {
     for (const std::int32_t x : values_) first_of_[x] = kNone;
     return result;
   }
   const device::MovedValue& value_of(const Copy& copy) const { return moves_.values[copy.value]; }
 
-  /// Moves the clocks from copy to copy. before[i] is the cost of the steps before step i. Returns false if times could
-  /// be too large for 64 bits.
+  /// Computes the makespan and the peak on the host, by moving the clocks from copy to copy. before[i] is the total
+  /// cost of the steps before step i. Returns false if times could be too large for 64 bits.
   bool run_clocks(const std::int64_t* before, MovedOutcome& outcome) {
     std::int64_t total = before[row_.length];
     for (std::int32_t k = 0; k < row_.count; ++k) total = core::saturating_add(total, value_of(row_.copies[k]).time);
@@ -109,12 +111,12 @@ class MovedLane {
  private:
   static constexpr std::int32_t kNone = -1, kOnHost = -1;
 
-  /// What steps from `from` on read, up to the next occurrence.
+  /// An occurrence of a value: steps from `from` on read this occurrence, until the next occurrence begins.
   struct Occurrence {
     std::int32_t from = 0;
-    std::int32_t last = 0;     ///< last step that reads it; kOnHost: it is no occurrence on the device
-    std::int32_t evicted = 0;  ///< `finish` of its evict; 0: none
-    std::int32_t fetched = 0;  ///< `finish` of its fetch; 0: a step made it
+    std::int32_t last = 0;     ///< last step that reads it; kOnHost: from here on, the value is only on the host
+    std::int32_t evicted = 0;  ///< `finish` of the evict that ends the occurrence; 0: none does
+    std::int32_t fetched = 0;  ///< `finish` of the fetch that made the occurrence; 0: a step made it
   };
 
   template <bool kSingle>
@@ -124,7 +126,8 @@ class MovedLane {
     return walk.check_copies() != core::Defect::Kind::none;
   }
 
-  /// Merges the steps that make the value and its copies by the steps from which on they count.
+  /// Lists the occurrences of value x in the order of their first possible reads. An occurrence that a step makes can
+  /// be read from the next step on; one that a fetch makes, from the fetch's `finish` on.
   void find_occurrences(std::int32_t x, const std::vector<std::int32_t>& made) {
     occurrences_.clear();
     std::int32_t place = first_of_[x];
@@ -143,7 +146,8 @@ class MovedLane {
       place = next_[place];
     }
   }
-  /// Returns the `finish` of the evict of the occurrence that a step makes, or 0.
+  /// Returns the `finish` of the evict that copies the occurrence of x that step `made` makes, or 0 if nothing evicts
+  /// this occurrence.
   std::int32_t evict_of(std::int32_t x, std::int32_t made) const {
     for (std::int32_t place = first_of_[x]; place != kNone; place = next_[place]) {
       const Copy& copy = row_.copies[place];
@@ -165,11 +169,12 @@ class MovedLane {
   const device::TablesView<Id>& graph_;
   MovesView moves_;
   MovedRow<Id> row_;
-  /// For each value, its first copy by `finish`; for each copy, the next one of its value.
+  /// first_of_ is, for each value, its first copy in the order by `finish`. next_ is, for each copy, the next copy of
+  /// the same value in that order.
   std::vector<std::int32_t> first_of_, next_;
   std::vector<std::int32_t> values_;
   std::vector<Occurrence> occurrences_;
-  std::vector<std::int64_t> end_;  ///< for each copy, when it is over
+  std::vector<std::int64_t> end_;  ///< for each copy, the time at which it is complete
   std::int32_t finished_ = 0;
   std::int64_t wait_ = 0;  ///< time so far in which no step ran
   std::int64_t host_ = 0;  ///< bytes on the host

@@ -13,13 +13,14 @@
 #endif
 
 // A file that includes this header has defined CAIRN_VECTOR_BYTES: 64 if the processor has AVX-512, 32 if it has AVX2,
-// and 0 otherwise. Macros of the compiler do not tell, because `#pragma GCC target` does not set them in C++.
+// and 0 otherwise. The compiler's own macros (__AVX2__ and so on) cannot be used for this, because `#pragma GCC target`
+// does not set them in C++.
 //
 // This header is included under `#pragma GCC target`. The namespace has no name; lockstep_lanes.h explains why.
 namespace cairn::sim {
 namespace {
 
-// Functions that are not inlined pass vectors in memory.
+// Functions on vectors must be inlined, because a call of a function that is not inlined would pass vectors in memory.
 #define CAIRN_INLINE __attribute__((always_inline)) inline
 
 template <class T, int kCount>
@@ -68,12 +69,12 @@ CAIRN_INLINE std::uint64_t mask_of(V compared) {
   return mask;
 }
 
-/// Returns the products of the low 32 bits of the elements, which have 64 bits.
+/// Returns, for each pair of 64-bit elements, the product of their low 32 bits.
 template <class V>
 CAIRN_INLINE V product_of_low(V a, V b) {
 #if CAIRN_VECTOR_BYTES == 64
   if constexpr (sizeof(V) == 64) {
-    // GCC 12 warns of a variable of its own in the form without a mask.
+    // GCC 12 warns about an uninitialised variable in its own header if the form without a mask is used.
     return reinterpret_cast<V>(
         _mm512_maskz_mul_epu32(0xFF, reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
   }
@@ -86,7 +87,7 @@ CAIRN_INLINE V product_of_low(V a, V b) {
   return (a & 0xFFFFFFFFU) * (b & 0xFFFFFFFFU);
 }
 
-/// Returns a * b / 2^16 for elements of 16 bits.
+/// Returns a * b / 2^16, rounded down, for each pair of 16-bit elements.
 template <class V>
 CAIRN_INLINE V high_product(V a, V b) {
 #if CAIRN_VECTOR_BYTES == 64
@@ -106,7 +107,8 @@ CAIRN_INLINE V high_product(V a, V b) {
 
 constexpr int kTransposed = 8;  ///< number of rows and columns that transpose() handles
 
-/// Transposes eight rows of eight elements by three perfect shuffles.
+/// Transposes a table of eight rows and eight columns by three perfect shuffles (interleavings) of its rows.
+/// from_stride and to_stride are the distances between rows, in elements.
 template <class T>
 CAIRN_INLINE void transpose(const T* from, std::size_t from_stride, T* to, std::size_t to_stride) {
   using Eight = typename VectorOf<T, kTransposed>::Type;
@@ -135,7 +137,7 @@ CAIRN_INLINE V shifted(V values) {
   for (int i = 0; i < kCount; ++i) from[i] = i < kBy ? i : kCount + i - kBy;
   return shuffled(V{}, values, from);
 }
-/// Adds to each element the elements before it.
+/// Replaces each element by the sum of itself and all elements before it.
 template <int kBy = 1, class V>
 CAIRN_INLINE void sum_up(V& values) {
   if constexpr (kBy < sizeof(V) / sizeof(values[0])) {
@@ -143,7 +145,7 @@ CAIRN_INLINE void sum_up(V& values) {
     sum_up<2 * kBy>(values);
   }
 }
-/// Sets every element to the best of all elements.
+/// Sets every element to the best of all elements, where better(a, b) returns the better of a and b for each element.
 template <int kBy = 1, class V, class Better>
 CAIRN_INLINE void fold(V& values, const Better& better) {
   constexpr int kCount = sizeof(V) / sizeof(values[0]);
@@ -159,7 +161,8 @@ struct FreeAligned {
   void operator()(void* memory) const { std::free(memory); }
 };
 
-/// An array of zeros, aligned to 64 bytes. Its size is rounded up so that whole vectors can be read at the end.
+/// An array that is aligned to 64 bytes. resize() fills it with zeros, and allocates so much more than needed that a
+/// whole vector can be read at any element.
 template <class T>
 class Aligned {
  public:

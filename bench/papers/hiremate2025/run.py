@@ -25,8 +25,8 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 from table_rows import print_head, print_row, run  # noqa: E402
 
-# Table 4(c) of the paper. The entry of a model has options of `cairn model`, the paper's memory and predicted time in
-# percent of the baseline's, and the paper's minutes of solving.
+# Table 4(c) of the paper. The entry of a model has options of `cairn model`; the paper's memory and predicted time,
+# both in percent of the baseline's; and the minutes that solving took in the paper.
 TABLE4 = {
     "gpt2-24": (["gpt2", "--layers", "24"], 36.6, 122.3, 7.9),
     "gpt2-96": (["gpt2", "--layers", "96"], 47.2, 119.6, 15),
@@ -52,8 +52,8 @@ BUDGETS3 = ["90%", "80%", "70%", "60%"]
 
 
 def solve(args, path, solver, budget, limit, schedule):
-    """Returns the answer of `cairn solve`. `time` is the schedule's cost in percent of the baseline's; None if there is
-    none."""
+    """Runs `cairn solve`, checks the schedule, and returns the command's answer. In the answer, `time` is the
+    schedule's cost in percent of the baseline's, or None if no schedule was found."""
     command = [args.cairn, "solve", path, "--budget", budget, "--peak-only", "--time-limit", limit, "--json",
                "-o", schedule, "--solver", *solver]
     code, answer = run(command)

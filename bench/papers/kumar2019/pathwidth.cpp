@@ -1,5 +1,5 @@
-// Runs TWRemat and PWRemat on folded chains: chains that run back and forth over a row of columns. Prints a line of
-// JSON per graph for bench/papers/kumar2019/pathwidth.py.
+// Runs the solvers TWRemat and PWRemat on a folded chain, i.e. a chain that runs back and forth over a row of columns.
+// Prints a line of JSON for bench/papers/kumar2019/pathwidth.py.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,11 +31,12 @@ constexpr std::int64_t kMostCleanSteps = 4'000'000;
 struct Point {
   std::int64_t length = 0, peak = 0;
 };
-/// Length and peak of an algorithm's schedules, one for each value of its parameter k, beginning with k = 1. Lengths in
-/// `points` count all steps. The length in `read` does not count steps whose results no step reads.
+/// Length and peak of an algorithm's schedules, one schedule for each tried value of its parameter k, beginning with k
+/// = 1. The lengths in `points` count all steps of a schedule. `read` is for the schedule with k = 1 without the steps
+/// whose results no step reads.
 struct Curve {
   std::vector<std::pair<std::int64_t, Point>> points;
-  Point read;  ///< for k = 1
+  Point read;  ///< only for k = 1
   double seconds = 0;
 };
 
@@ -47,8 +48,8 @@ std::int64_t shortest_within(const Curve& curve, std::int64_t peak) {
   return best == nullptr ? 0 : best->first;
 }
 
-/// Shortens a schedule by keeping values in memory instead of recomputing them, as long as the peak stays within
-/// `peak`. Returns the new length and peak; nothing if the schedule has more than kMostCleanSteps steps.
+/// Shortens a schedule by keeping values in memory instead of recomputing them, where this leaves the peak at most
+/// `peak`. Returns the new length and peak, or nullopt if the schedule has more than kMostCleanSteps steps.
 std::optional<Point> cleaned(const Graph& graph, const Schedule& schedule, std::int64_t peak) {
   if (schedule.length() > kMostCleanSteps) return std::nullopt;
   core::EditableSchedule work(graph);
@@ -61,8 +62,8 @@ std::string json(const std::optional<Point>& point) {
   return point ? fmt::format("[{}, {}]", point->length, point->peak) : "null";
 }
 
-/// Runs Algorithm 3 of Kumar et al. 2019 on the bags of the decomposition, including the steps that PathScheduler
-/// leaves out. Returns nullopt for graphs of more than 1000 nodes, because this algorithm is slow.
+/// Runs Algorithm 3 of Kumar et al. 2019 literally on the bags of the path decomposition, including steps that Cairn's
+/// PathScheduler leaves out. Returns nullopt for graphs of more than 1000 nodes, because the algorithm is slow.
 std::optional<Point> literal(const Graph& graph, const solvers::PathDecomposition& decomposition) {
   if (graph.node_count() > 1000) return std::nullopt;
   tests::kumar2019::Bags bags;
@@ -109,8 +110,8 @@ void measure(int folds, int nodes, int percent) {
   std::vector<NodeId> steps;
   const Point path_equal = of_path(path_k, false, &steps);
   const std::optional<Point> path_clean = cleaned(graph, {std::move(steps)}, peak);
-  // Also tries TWRemat with a recursion that ends earlier: as soon as the remaining memory suffices for the nodes of a
-  // call (TwProgram::steps_within).
+  // Also tries TWRemat with a recursion that ends earlier: as soon as the memory that is left suffices for all nodes of
+  // the recursive call (TwProgram::steps_within).
   Schedule tree_schedule;
   program.for_each_step(*program.trim(tree_k, tree_watch), [&](NodeId v) {
     tree_schedule.steps.push_back(v);

@@ -52,7 +52,8 @@ def slope(points):
 
 
 def exponents(rows, key):
-    """Returns (a, b) for length / n ~ (log n)^a and length / n ~ n^b; None for fewer than three graphs."""
+    """Returns the exponents (a, b) of the fits length / n ~ (log n)^a and length / n ~ n^b. Returns None if there are
+    fewer than three graphs with about 1000 or more nodes n."""
     points = [(row["nodes"], row[key][0] / row["nodes"]) for row in rows if row["nodes"] >= 990 and row[key]]
     if len(points) < 3:
         return None

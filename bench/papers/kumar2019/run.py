@@ -30,7 +30,7 @@ from table_rows import need, print_head, print_row, run  # noqa: E402
 GIB = 2.0**30
 FFN = ["ffn", "--batch", "4096"]
 # Hyperparameters of the transformer's official implementation: sequences of 256 tokens, 2048 tokens per batch for the
-# base model and 4096 for the big one, a vocabulary of 33708 tokens, and three kinds of dropout.
+# base model and 4096 for the big model, a vocabulary of 33708 tokens, and three kinds of dropout.
 OFFICIAL = ["--seq", "256", "--vocab", "33708", "--attention-dropout", "10", "--relu-dropout", "10"]
 TRANSFORMERS = {
     "Transformer Base": ["transformer", "--batch", "8", *OFFICIAL],
@@ -41,12 +41,13 @@ TABLE1 = {
     "FFN (100 layers)": ([*FFN, "--layers", "100"], 3217, 4447, 6),
     "Transformer Base": (TRANSFORMERS["Transformer Base"], 15842, 21771, 18),
 }
-# Published numbers of Table 2, for each model: NoRemat's GiB; GreedyRemat's GiB and relative length; TWRemat's GiB,
-# reduction and relative length. The paper prints GreedyRemat's lengths in NoRemat's column by mistake.
+# Published numbers of Table 2, for each model: memory of NoRemat in GiB; memory of GreedyRemat in GiB and its relative
+# length; memory of TWRemat in GiB, its reduction and its relative length. The paper prints GreedyRemat's lengths in
+# NoRemat's column by mistake.
 TABLE2 = {"Transformer Base": (3.97, 2.92, 1.21, 1.14, 3.48, 10.61),
           "Transformer Big": (13.25, 10.12, 1.27, 2.89, 4.59, 10.64)}
-# ResNets, by their number of convolutions and linear layers. Models with more than 200 of these layers repeat the
-# blocks of ResNet-200.
+# Options of `cairn model` for ResNets, by the number of convolutions and linear layers. Models with more than 200 of
+# these layers repeat the blocks of ResNet-200.
 RESNETS = {18: ["resnet18"], 34: ["resnet34"], 50: ["resnet50"], 101: ["resnet101"], 152: ["resnet152"],
            200: ["resnet200"], 398: ["resnet200", "--depth-multiplier", "2"],
            794: ["resnet200", "--depth-multiplier", "4"]}
@@ -55,13 +56,13 @@ REDUCTION = 10  # the paper reports a reduction of "up to 10x" for ResNet and FF
 
 
 class Bench:
-    """The command, and a folder with the graphs that it made."""
+    """The command `cairn`, its time limit, and a folder for the graphs that it makes."""
 
     def __init__(self, args, folder):
         self.cairn, self.time_limit, self.folder = args.cairn, args.time_limit, folder
 
     def graph(self, model):
-        """Writes a model's graph. Returns its file, nodes, edges, and the bytes of NoRemat."""
+        """Writes the graph of a model to a file, and returns it as a Graph."""
         path = os.path.join(self.folder, "-".join(model) + ".json")
         answer = need([self.cairn, "model", *model, "--granularity", "op", "--unit-cost", "-o", path, "--json"])
         return Graph(self, path, answer["nodes"], answer["edges"], answer["baseline_peak_bytes"])
@@ -72,7 +73,8 @@ class Graph:
         self.bench, self.path, self.nodes, self.edges, self.baseline = bench, path, nodes, edges, baseline
 
     def solve(self, solver, *more):
-        """Checks the solver's schedule, and returns its peak and relative length; None if there is none."""
+        """Runs a solver, checks its schedule, and returns the schedule's peak and relative length. Returns None if the
+        solver finds no schedule."""
         schedule = os.path.join(self.bench.folder, "schedule.json")
         command = [self.bench.cairn, "solve", self.path, "--solver", solver, "--time-limit", self.bench.time_limit,
                    "--peak-only", "--json", "-o", schedule, *more]
@@ -84,13 +86,15 @@ class Graph:
         return Point(answer["peak_bytes"], answer["steps"] / self.nodes)
 
     def width(self):
-        """Returns the least width found of a tree decomposition, and the proved lower bound."""
+        """Returns the least width of a tree decomposition that `cairn info` finds, and the proved lower bound on the
+        width."""
         path = os.path.join(self.bench.folder, "decomposition.td")
         answer = need([self.bench.cairn, "info", self.path, "--td", path, "--time-limit", "10s", "--json"])
         return answer["treewidth_upper"], answer["treewidth_lower"]
 
     def sweep(self, clean=False):
-        """Returns the points of TWRemat(k) by descending k. With `clean`, also gives the lengths after cleaning up."""
+        """Returns the points (peak, relative length, k) of TWRemat(k) for many k, by descending k. With `clean`, a
+        point also has the length after values were kept in memory instead of computed again."""
         command = [self.bench.cairn, "solve", self.path, "--solver", "tw", "--option", f"retain={int(clean)}", "--json",
                    "--sweep", os.path.join(self.bench.folder, "curve.csv"), "--time-limit", self.bench.time_limit]
         points = []
@@ -101,7 +105,8 @@ class Graph:
         return points
 
     def checked(self, point):
-        """Returns the point of a sweep after computing and checking its schedule; None if `point` is None."""
+        """Computes and checks the schedule that belongs to a point of sweep(), and returns its point. Returns None if
+        `point` is None."""
         return point and self.solve("tw", "--option", f"k={point.k}", "--option", "retain=0", "--option", "steps=50000000")
 
     def searched(self, budget):
@@ -111,7 +116,8 @@ class Graph:
         return self.solve("tw", "--budget", str(budget))
 
     def greedy(self):
-        """Returns the point of the least budget at which `greedy` finds a schedule; None if there is none."""
+        """Returns the point of the lowest budget, in steps of 5%, at which `greedy` still finds a schedule. Returns
+        None if it finds no schedule at 95%."""
         best = None
         for share in range(95, 0, -5):
             point = self.solve("greedy", "--budget", f"{share}%")
@@ -158,7 +164,8 @@ COLOURS = {"NoRemat": "#68707b", "GreedyRemat": "#c2571a", "TWRemat": "#2a6fbb",
 
 
 def family(bench, name, depths):
-    """Prints the rows of a family of models, and returns its series for Figures 2 and 3."""
+    """Prints the rows of a family of models of different depths. Returns the curves of this family for Figures 2 and
+    3."""
     at = f"at a {REDUCTION}th of NoRemat's memory"
     print_titled(f"Figures 2 and 3, {name}",
                  ["layers", "n", "NoRemat (GiB)", "GreedyRemat (GiB)", "length", "TWRemat(k), least memory: GiB",

@@ -26,8 +26,8 @@ GRAPHS = {
     "G2": ("RL G2", "random_layered_n250_*.json"),
     "CM1": ("CM 1", "fcn_8_*_train*.json"),
 }
-# Rows of the paper's Table 3, for each graph: budget; MOCCASIN's TDI (increase of the total duration) in percent, peak
-# and seconds; TDI and seconds of Checkmate's MILP, which Gurobi solved.
+# Rows of the paper's Table 3, for each graph. A row has the budget; MOCCASIN's TDI (increase of the total duration) in
+# percent, its peak and its seconds; and the TDI and seconds of Checkmate's integer program, solved by Gurobi.
 PUBLISHED = {
     "G1": [("90%", "0.8", "40,820", "9.3", "0.8", "18.5"), ("80%", "2.3", "36,810", "9.5", "2.3", "22.7")],
     "G2": [("90%", "0.9", "131,831", "55.0", "0.9", "685.1"), ("80%", "4.9", "117,400", "639.5", "-", "-")],

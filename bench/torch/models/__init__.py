@@ -1,8 +1,10 @@
-"""The models that are measured with PyTorch: those of the tables, and PyTorch versions of Cairn's own models.
+"""This package has the models that are measured with PyTorch: the models of the tables, and PyTorch versions of Cairn's
+own models.
 
-build("gpt-6") returns the Case of a model of the tables. Models of `transformers` and `timm` are made from their
-configurations, without weights. `python -m models` in bench/torch lists all models. build_cairn("gpt2", options)
-returns the Case of one of Cairn's models (models/*.cpp), with the same layers, widths, initial distributions and loss.
+build("gpt-6") returns the Case (model and inputs) of a model of the tables. Models of `transformers` and `timm` are
+made from their configurations, with random weights. `python -m models` in bench/torch lists all models.
+build_cairn("gpt2", options) returns the Case of one of Cairn's models (models/*.cpp), with the same layers, widths,
+initial distributions and loss.
 """
 
 from .case import Absent, Case, parameter_count

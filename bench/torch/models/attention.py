@@ -14,8 +14,8 @@ def later_positions(tokens, device):
 
 
 class Attention(nn.Module):
-    """Multi-head attention. With `fused`, one product computes queries, keys and values. With `sdpa`, torch's fused
-    kernel replaces matmul, softmax and matmul."""
+    """Multi-head attention. With `fused`, one matrix product computes queries, keys and values. With `sdpa`, torch's
+    fused kernel (scaled_dot_product_attention) replaces the sequence matmul, softmax, matmul."""
 
     def __init__(self, width, heads, causal=False, dropout=0.0, fused=True, sdpa=True):
         super().__init__()

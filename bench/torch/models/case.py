@@ -14,8 +14,8 @@ class Absent(Exception):
 
 @dataclasses.dataclass
 class Case:
-    """A model with the inputs of one training step. `model(*inputs)` returns the loss. `blocks` names the submodules
-    that can be checkpointed."""
+    """A model with the inputs of one training step. `model(*inputs)` returns the loss. `blocks` lists the names of the
+    submodules around which checkpoints can be put."""
 
     model: nn.Module
     inputs: tuple
@@ -26,16 +26,16 @@ class Case:
             self.blocks = [f"blocks.{i}" for i in range(len(self.model.blocks))]
 
     def to(self, device):
-        """Moves the model and its inputs, and returns the Case."""
+        """Moves the model and its inputs to a device, and returns this Case."""
         self.model.to(device)
         self.inputs = pytree.tree_map_only(torch.Tensor, lambda value: value.to(device), self.inputs)
         return self
 
 
 class Model(nn.Module):
-    """A model that consists of blocks. begin(*inputs) makes a state (a tensor or a tuple of tensors), each of `blocks`
-    maps the state to the next one, and end(targets, *state) returns the loss. `dropout` says whether the model draws
-    random numbers.
+    """A model that consists of blocks. begin(*inputs) makes a state (a tensor or a tuple of tensors), each block in
+    `blocks` maps the state to the next state, and end(targets, *state) returns the loss. The model draws random numbers
+    if `dropout` is above 0.
     """
 
     def __init__(self, dropout=0.0):
@@ -46,14 +46,15 @@ class Model(nn.Module):
         return inputs
 
     def forward(self, *inputs, segment=0):
-        """Returns the loss. If `segment` is above 0, checkpoints each group of that many consecutive blocks."""
+        """Returns the loss. If `segment` is above 0, puts a checkpoint around each group of `segment` consecutive
+        blocks."""
         *inputs, targets = inputs
         state = self.begin(*inputs)
         if segment == 0:
             state = through(self.blocks, state)
         else:
             for first in range(0, len(self.blocks), segment):
-                # Without random numbers, checkpoints need not save the state of the generators.
+                # If the model draws no random numbers, checkpoints need not save the state of the random generators.
                 state = checkpoint(through, self.blocks[first:first + segment], state, use_reentrant=False,
                                    preserve_rng_state=self.random)
         return self.end(targets, *several(state))

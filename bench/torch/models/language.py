@@ -9,8 +9,8 @@ from .case import Case, Model
 
 
 class Gpt(Model):
-    """GPT, whose embedding and output layer share a weight. If `experts` is above 0, every second block has that many
-    feed-forward networks."""
+    """GPT, whose embedding and output layer share a weight. If `experts` is above 0, every second block has a mixture
+    of `experts` feed-forward networks."""
 
     def __init__(self, layers, width, heads, vocabulary, length, dropout, experts=0, gelu="none", **attention):
         super().__init__(dropout)
@@ -41,8 +41,8 @@ def gpt(layers, width, heads, batch, length, dropout=0.1, vocabulary=1000, exper
 
 
 class Experts(nn.Module):
-    """A mixture of experts. Each token goes to its two best experts if these have free places. The number of places is
-    fixed, so that shapes do not depend on data."""
+    """A mixture of experts (feed-forward networks). Each token goes to its two best experts, if these have free places.
+    An expert has a fixed number of places, so that shapes do not depend on data."""
 
     def __init__(self, width, experts, best=2, room=1.25):
         super().__init__()
@@ -57,7 +57,7 @@ class Experts(nn.Module):
         places = int(self.room * self.best * count / experts)
         weights, chosen = self.router(flat).softmax(-1).topk(self.best)
         weights = weights / weights.sum(-1, keepdim=True)
-        taken = F.one_hot(chosen.T.flatten(), experts)  # all first choices before all second choices
+        taken = F.one_hot(chosen.T.flatten(), experts)  # first all tokens' best experts, then their second-best
         place = (taken.cumsum(0) - 1).gather(1, chosen.T.reshape(-1, 1)).squeeze(1)
         fits = place < places
         slot = torch.where(fits, chosen.T.flatten() * places + place, experts * places)
@@ -75,7 +75,8 @@ class BertBlock(SumFirst):
 
 
 class Bert(Model):
-    """BERT: an encoder with norms after the residual sums and a mask for padding. It is trained on masked tokens."""
+    """BERT: an encoder with norms after the residual sums and a mask for padding. The loss is for predicting masked
+    tokens."""
 
     def __init__(self, layers, width, heads, vocabulary, length, dropout):
         super().__init__(dropout)
@@ -102,8 +103,8 @@ def bert(layers=6, width=256, heads=4, batch=8, length=128, vocabulary=1000, dro
 
 
 class Llama(Model):
-    """A decoder with RMS norms, rotary positions, grouped keys and values and gated feed-forward networks; no
-    dropout."""
+    """Llama: a decoder with RMS norms, rotary positions, grouped keys and values, and gated feed-forward networks,
+    without dropout."""
 
     def __init__(self, layers, width, heads, key_heads, hidden, vocabulary, theta=500000.0):
         super().__init__()
@@ -178,8 +179,8 @@ def sinusoid(tokens, width):
 
 
 class Transformer(Model):
-    """The transformer of Vaswani et al. 2017, with encoder and decoder. Both embeddings and the output layer share one
-    weight, which is scaled for the output."""
+    """The transformer of Vaswani et al. 2017, with encoder and decoder. The two embeddings and the output layer share
+    one weight, which is scaled for the output."""
 
     def __init__(self, layers, width, heads, hidden, vocabulary, length, dropout, sdpa):
         super().__init__(dropout)
@@ -206,8 +207,8 @@ class Transformer(Model):
 
 
 class LstmSegment(nn.Module):
-    """Some time steps of an LSTM with several layers. It consists of single operations, because torch.compile does not
-    compile nn.LSTM."""
+    """Some time steps of an LSTM with several layers. The cells are written as single operations, because torch.compile
+    does not compile nn.LSTM."""
 
     def __init__(self, cells, drop):
         super().__init__()

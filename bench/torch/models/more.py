@@ -1,5 +1,5 @@
-"""Models of transformers, timm, torchvision, diffusers and torch that no part of Cairn was made for. Several of them
-break into more than one graph."""
+"""This module builds models of transformers, timm, torchvision, diffusers and torch. No part of Cairn was written for
+these models. torch.compile divides several of them into more than one graph."""
 
 import torch
 import torch.nn.functional as F
@@ -16,7 +16,8 @@ _DECODER = {**_SMALL, "num_key_value_heads": 2, "bos_token_id": 0, "eos_token_id
 
 
 class WithLoss(nn.Module):
-    """A model followed by its loss: loss(*outputs) of the outputs that model(*inputs) gives."""
+    """A model followed by its loss. Returns loss(model, *inputs), where the function `loss` calls the model and
+    computes the loss from its outputs."""
 
     def __init__(self, model, loss):
         super().__init__()
@@ -94,7 +95,7 @@ def diffusion_unet():
 
 
 class Recurrent(nn.Module):
-    """torch.compile does not compile nn.GRU, so the graph breaks there."""
+    """A language model with an nn.GRU. torch.compile does not compile nn.GRU, so the graph is divided there."""
 
     def __init__(self, width, vocabulary):
         super().__init__()

@@ -61,7 +61,8 @@ WITH_ATTENTION = {"gpt2": cairn_gpt2, "transformer": cairn_transformer, "transfo
 
 
 def like_cairn(model):
-    """Gives a model Cairn's initial distributions. Batch norms keep no running statistics, as in Cairn."""
+    """Initialises the weights of a model with the distributions that Cairn uses. Also makes batch norms keep no running
+    statistics, as in Cairn."""
     for module in model.modules():
         if isinstance(module, (nn.Linear, nn.Conv2d)):
             gain = 2 if isinstance(module, nn.Conv2d) else 1
@@ -74,8 +75,8 @@ def like_cairn(model):
 
 
 def build_cairn(name, options, device, precision="fp32", sdpa=False):
-    """Returns the Case of one of Cairn's models. `options` must have a value for each option of the model. Images are
-    channels-last."""
+    """Returns the Case (model and inputs) of one of Cairn's models. `options` must have a value for each option of the
+    model. Images are stored channels-last."""
     torch.manual_seed(0)
     with torch.device(device):
         case = WITH_ATTENTION[name](options, sdpa) if name in WITH_ATTENTION else CAIRN_MODELS[name](options)
@@ -84,7 +85,7 @@ def build_cairn(name, options, device, precision="fp32", sdpa=False):
         case.model.bfloat16()
         for module in case.model.modules():
             if isinstance(module, nn.BatchNorm2d):
-                module.float()  # batch norm needs fp32 parameters, also for bf16 images
+                module.float()  # batch norm needs fp32 parameters, even if images are bf16
         case.inputs = tuple(x.bfloat16() if x.is_floating_point() else x for x in case.inputs)
     if case.inputs[0].dim() == 4:
         case.model.to(memory_format=torch.channels_last)

@@ -1,4 +1,4 @@
-"""Builds models of the packages transformers and timm from their configurations, without weights."""
+"""This module builds models of the packages transformers and timm from their configurations, with random weights."""
 
 import importlib.util
 
@@ -55,6 +55,7 @@ def of_timm(name, blocks, batch=4, image=96, classes=100, **options):
 
 
 def listed(model, containers):
-    """Returns the names of all children of some submodules of `model`, whose names `containers` joins by commas."""
+    """Returns the names of all direct children of some submodules of `model`. `containers` lists the names of these
+    submodules, separated by commas."""
     return [f"{name}.{child}" for name in containers.split(",")
             for child, _ in model.get_submodule(name).named_children()]

@@ -1,4 +1,5 @@
-"""The models of the tables, which are small to medium. Their seeds make them the same in every run."""
+"""This module builds the models of the tables, which are small to medium. Fixed seeds make the weights the same in
+every run."""
 
 import torch
 
@@ -34,8 +35,8 @@ MODELS = {
 
 
 def build(name, device="cpu", seed=0):
-    """Returns the Case of that name, in training mode. Its weights are drawn on the CPU. Raises Absent if a package is
-    missing, KeyError for an unknown name."""
+    """Returns the Case (model and inputs) of the model `name`, in training mode. Weights are drawn on the CPU, so that
+    they do not depend on `device`. Raises Absent if a package is missing, and KeyError for an unknown name."""
     torch.manual_seed(seed)
     case = {**MODELS, **MORE}[name]()
     case.model.train()

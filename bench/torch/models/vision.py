@@ -87,7 +87,7 @@ RESNET_DEPTHS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3), 101: (3, 
 
 
 class ResNet(Model):
-    """A ResNet. Its first block is the stem."""
+    """A ResNet. Its first block is the stem: a convolution, a batch norm, a ReLU and a max pooling."""
 
     def __init__(self, layers, classes, width=64):
         super().__init__()
@@ -141,7 +141,7 @@ def unet(width=16, depth=3, batch=4, image=64, classes=4):
 
 
 class Level(nn.Module):
-    """A level of CairnUNet. Its state is x, followed by the results that the upward path will read."""
+    """A level of CairnUNet. It takes and returns x, followed by the results that the upward path will read later."""
 
     def __init__(self, inputs, outputs):
         super().__init__()
@@ -168,8 +168,8 @@ class Up(Level):
 
 
 class CairnUNet(Model):
-    """Cairn's U-Net. Its upward path repeats pixels and has 3x3 convolutions. A level and its pooling form one
-    block."""
+    """Cairn's U-Net. Its upward path enlarges images by repeating pixels, and has 3x3 convolutions. In the downward
+    path, a level and its pooling form one block."""
 
     def __init__(self, width, depth, classes):
         super().__init__()
@@ -180,6 +180,6 @@ class CairnUNet(Model):
         self.head = nn.Conv2d(width, classes, 1)
 
     def end(self, targets, x):
-        # If images are channels-last, the permuted tensor is dense, so that flatten() copies nothing.
+        # If images are stored channels-last, the permuted tensor is contiguous, so flatten() copies nothing.
         logits = self.head(x).permute(0, 2, 3, 1)
         return F.cross_entropy(logits.flatten(0, 2), targets.flatten())
