@@ -58,7 +58,7 @@ bool same_file(const std::string& a, const std::string& b) {
   namespace fs = std::filesystem;
   if (a.empty() || b.empty() || a == kStandard || b == kStandard) return false;
   const auto canonical = [](fs::path path) {
-    constexpr int kMostLinks = 40;  // the limit of Linux
+    constexpr int kMostLinks = 40;  // largest number of links to follow, as in Linux
     std::error_code error;
     path = fs::absolute(path, error);
     // Follows links to files that do not exist yet, because weakly_canonical() does not follow such links.
@@ -76,7 +76,7 @@ const CLI::Validator& at_least_one() {
   static const CLI::Validator validator(
       [](std::string& text) -> std::string {
         std::int64_t value = 0;
-        // CLI11 itself reports texts that are not numbers.
+        // A text that is not a number passes this check, because CLI11 itself reports it.
         if (!CLI::detail::lexical_cast(text, value) || value >= 1) return {};
         return fmt::format("{} must be at least 1", text);
       },
@@ -89,7 +89,7 @@ void add_time_limit(CLI::App& app, std::string& time_limit, const std::string& h
     try {
       limit_reading(core::parse_seconds(text));
     } catch (const core::InputError&) {
-      // Errors are reported later, when the limit is used.
+      // A text that is not a duration is ignored here. It is reported later, when the limit is used.
     }
   });
 }

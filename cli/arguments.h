@@ -186,7 +186,7 @@ struct SolverArguments {
   std::string time_limit;
   std::int64_t work_limit = 0;  ///< 0: none
   std::uint64_t seed = 0;
-  std::string memory;  ///< empty: the default of SolveOptions::memory_bytes
+  std::string memory;  ///< memory limit of exact solvers; empty: the default of SolveOptions::memory_bytes
   std::string order = "free";
   std::int32_t max_occurrences = 0;  ///< 0: any number
   std::vector<std::string> own;      ///< values "name=value" of --option, which sets options of one solver

@@ -40,8 +40,8 @@ extern "C" void on_interrupt(int signal) {
 }  // namespace
 
 const std::atomic<bool>& catch_interrupt() {
-  // SIGINT comes from Ctrl-C. SIGTERM comes from timeout, docker stop and Slurm. SIGHUP comes from a closed terminal;
-  // nohup ignores it.
+  // SIGINT comes from Ctrl-C. SIGTERM comes from timeout, docker stop and Slurm. SIGHUP comes from a closed terminal.
+  // If nohup has made the process ignore SIGHUP, it must stay ignored.
   static const bool installed = [] {
     std::signal(SIGINT, on_interrupt);
     std::signal(SIGTERM, on_interrupt);

@@ -194,7 +194,7 @@ int main_guarded(int argc, char** argv) {
     std::vector<std::string> words = read_words(argc, argv, subcommands);
     std::reverse(words.begin(), words.end());  // CLI11 reads the words from the last to the first
     app.parse(words);
-  } catch (const CLI::Success& success) {  // --help and --version
+  } catch (const CLI::Success& success) {  // thrown for --help and --version
     const int code = app.exit(success);
     // Without arguments, the exit code is that of an error, because a script may have passed an unset variable by
     // mistake.

@@ -37,9 +37,9 @@ bool started_by_mpirun() { return from_environment({"OMPI_COMM_WORLD_SIZE", "PMI
 
 #if CAIRN_HAS_MPI
 
-/// Exchanges schedules between the processes of a search (its peers). A message is the graph's key, followed by the
-/// schedule. At most one message to each peer is under way, so a peer that receives nothing for a long time does not
-/// make messages pile up in memory.
+/// Exchanges schedules between the processes of a search (its peers). A message is a number that identifies the graph,
+/// followed by the schedule. At most one message to each peer is under way, so a peer that receives nothing for a long
+/// time does not make messages pile up in memory.
 class MpiPeers : public solvers::Peers {
  public:
   MpiPeers() {
@@ -80,7 +80,8 @@ class MpiPeers : public solvers::Peers {
 
  private:
   static constexpr int kTag = 1;  // MPI tag of messages; gather() uses tag 0
-  static constexpr std::ptrdiff_t kHeader = sizeof(std::uint64_t) / sizeof(core::NodeId);  // NodeIds before the steps
+  // Number of NodeIds that the number of the graph takes at the beginning of a message, before the steps.
+  static constexpr std::ptrdiff_t kHeader = sizeof(std::uint64_t) / sizeof(core::NodeId);
 
   bool all_sent() {
     int all = 0;
@@ -95,8 +96,8 @@ class MpiPeers : public solvers::Peers {
     for (int rank = 0; rank < count_; ++rank) {
       if (rank == rank_) continue;
       requests_.push_back(MPI_REQUEST_NULL);
-      // Issend ends only when the peer receives the message. Isend could end earlier, as soon as MPI has copied the
-      // message.
+      // Issend ends only when the peer receives the message. Isend could end as soon as MPI has copied the message, and
+      // then several messages to one peer could be under way.
       MPI_Issend(sent_.data(), static_cast<int>(sent_.size()), MPI_INT32_T, rank, kTag, MPI_COMM_WORLD,
                  &requests_.back());
     }

@@ -29,7 +29,8 @@ class Processes : public sim::Ranks {
 };
 
 /// Starts MPI if mpirun started this process; the returned object's destructor ends MPI. Throws Failure if mpirun
-/// started several processes although Cairn was built without MPI. On Ctrl-C, mpirun sends SIGTERM to the processes.
+/// started several processes although Cairn was built without MPI. On Ctrl-C, mpirun sends SIGTERM to the processes,
+/// and catch_interrupt() treats SIGTERM like Ctrl-C.
 std::unique_ptr<Processes> open_processes();
 
 /// Returns how many threads this process should use: the number given by --threads, or else this process's share of the

@@ -50,7 +50,7 @@ void add_link(CLI::App& app, std::string& link, std::string& host_budget) {
 }
 
 void warn_of_costs(const core::Graph& graph, const std::string& name) {
-  constexpr std::size_t kShown = 60;  // columns of the name
+  constexpr std::size_t kShown = 60;  // largest number of columns in which a name is shown
   if (!graph.host_memory() || graph.cost_unit().seconds() > 0) return;
   print_notice("costs_without_time", fmt::format("the costs of '{}' have no unit of time; with --link they count as ns",
                                                  core::abridged(name, kShown)));
@@ -94,7 +94,7 @@ fit::Task ObjectiveArguments::task(core::Graph graph, const std::string& name, c
 
 namespace {
 
-/// Returns whether the schedules of this search are stored for later commands, and stored schedules are used by it.
+/// Returns whether this search stores its schedule for later commands and uses schedules that earlier commands stored.
 bool remembers(const fit::Task& task, const SolverArguments& search) {
   return search.work_limit == 0 && !task.problem.graph.host_memory() && search.find().can.any_means &&
          task.plans_fit() && task.problem.graph.node_count() > 0;

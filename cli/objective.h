@@ -35,7 +35,7 @@ struct ObjectiveArguments {
   DeviceArguments device;
   std::string link, host_budget;
   bool peak_only = false;
-  std::int64_t overlap_steps = 0;  ///< solvers::PlanOptions::overlap_steps of plans
+  std::int64_t overlap_steps = 0;  ///< steps for which plans leave the addresses of a freed buffer unused
 
   /// Adds the options to the command. `help` is the help text of --budget.
   void add_to(CLI::App& app, const std::string& help);
@@ -75,9 +75,9 @@ fit::Answer search(const fit::Task& task, const SolverArguments& arguments, cons
                    const std::function<void(const fit::CurveProgress&)>& progress = {});
 
 /// Returns a Failure that explains why no schedule that meets the request is known. `output` is the file to which the
-/// best schedule so far was written, or empty. `other` is a text that says what else may help if only the plan does not
-/// fit. `json` becomes Failure::details. If the budget of host memory is too small, also searches briefly for a budget
-/// of host memory that suffices.
+/// best schedule so far was written, or empty. `other` is a text that says what else may help if the peak of the
+/// schedule fits into the budget and only its plan does not. `json` becomes Failure::details. If the budget of host
+/// memory is too small, also searches briefly for a budget of host memory that suffices.
 Failure failure_of(const fit::Task& task, const SolverArguments& search, const fit::Answer& answer,
                    const fit::LeastBudget& least, const std::string& output, std::string_view other, Json json);
 

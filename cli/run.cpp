@@ -32,7 +32,7 @@ constexpr double kMostToRead = 0.2;
 
 struct RunArguments : ChoiceArguments {
   std::string report, trace, plan;
-  int repeats = 0;  ///< 0: pipeline::run chooses
+  int repeats = 0;  ///< number of timed executions; 0: pipeline::run() chooses
   bool poison = false, check = false, explain = false;
 };
 

@@ -181,7 +181,7 @@ int finish(Job& job, const fit::Answer& answer, const core::Stopwatch& watch, in
   if (!task.plans_fit() || task.rounded.same_sizes(task.problem))
     task.problem.lower_bound = std::max(task.problem.lower_bound, answer.found.solution.peak_bound.value);
   options.limit = watch.rest();
-  options.peers = nullptr;  // the other processes have ended their searches
+  options.peers = nullptr;  // the other processes have ended their searches and receive nothing
   const fit::LeastBudget least =
       remember(task, arguments.search, fit::least_budget_after(task, answer, arguments.search.find(), options));
   Json json = report::answer_json(task, arguments.search.solver, answer, least, catch_interrupt());

@@ -31,7 +31,8 @@ std::optional<double> ratio(const std::optional<double>& quota, const std::optio
   return *quota / *period;
 }
 
-/// Returns the CPU quota, in cores, of the group whose files are in `folder`.
+/// Returns the CPU quota, in cores, of the group whose files are in `folder`. `unified` says whether the group is of
+/// version 2. Returns none if the group has no quota.
 std::optional<double> quota_of(const std::string& folder, bool unified, const ReadText& read) {
   if (unified) {
     const std::optional<std::string> text = read(folder + "/cpu.max");
@@ -64,8 +65,8 @@ std::optional<std::int64_t> memory_left_in(const std::string& folder, bool unifi
   return std::max<std::int64_t>(0, *limit - std::max<std::int64_t>(0, *used - droppable));
 }
 
-/// Calls of_group() for every group to which the process belongs for this controller ("cpu" or "memory"), and for every
-/// group that contains such a group. Returns the least result.
+/// Calls of_group(folder, unified) for every group to which the process belongs for this controller ("cpu" or
+/// "memory"), and for every group that contains such a group. Returns the least result.
 template <class OfGroup>
 auto least_of_groups(std::string_view groups, std::string_view controller, const OfGroup& of_group) {
   decltype(of_group(std::string(), true)) least;

@@ -79,7 +79,8 @@ CanonicalProfile canonical(std::span<const std::int64_t> profile) {
   }
   const std::vector<std::int64_t>& rising = right.values();
   std::size_t left_over = rising.size();
-  if (rising.back() == valley && left_over > 1) --left_over;  // the lowest valley itself
+  // The last record is then the lowest valley, at which the walk from the left has already arrived.
+  if (rising.back() == valley && left_over > 1) --left_over;
   if (left_over == 1 && rising.front() == valley) {
     // Nothing rises after the lowest valley. Entries that follow it at the same height still form a segment.
     if (lowest + 1 < profile.size()) result.segments.push_back({0, 0});

@@ -60,7 +60,8 @@ EditableSchedule::Occurrence EditableSchedule::peak_step() const {
   return at_[occupied_from(p)];
 }
 
-/// Marks the blocks from `first` to `last`, inclusive, as touched: their entries of block_excess_ may be outdated.
+/// Marks the blocks from `first` to `last`, inclusive, as touched: their entries of block_excess_ (the total excess of
+/// the steps in a block) may be outdated.
 void EditableSchedule::touch(std::size_t first, std::size_t last) {
   constexpr std::uint64_t kAll = ~std::uint64_t{0};
   for (std::size_t w = first / 64; w <= last / 64; ++w) {
@@ -155,7 +156,8 @@ EditableSchedule::Occurrence EditableSchedule::step_above_ceiling(Place from) co
   return found != kNone ? found : scan(0, from);
 }
 
-/// Updates memory after the end of an output's lifetime has changed.
+/// Updates memory after an edit has changed where the lifetime of an output of o ends. Before the edit, the lifetime
+/// ended at `old_last_use`.
 void EditableSchedule::change_life(Occurrence o, std::int32_t output, Place old_last_use) {
   const Place now = last_use(o, output);
   const std::int64_t bytes = values_[nodes_[node(o)].value_begin + output].bytes;

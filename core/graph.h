@@ -165,7 +165,7 @@ class Graph {
   }
   std::int64_t value_size(ValueId x) const { return view_.size[x]; }
   bool value_kept(ValueId x) const { return view_.keep[x] != 0; }
-  bool value_stays(ValueId x) const;  ///< Output::stays
+  bool value_stays(ValueId x) const;  ///< whether searches must leave x on the device (Output::stays)
   /// Returns the distinct values that v reads, in the order in which the GraphBuilder got them.
   std::span<const ValueId> inputs(NodeId v) const {
     return {view_.inputs + view_.input_begin[v], view_.inputs + view_.input_begin[v + 1]};
@@ -237,7 +237,7 @@ class GraphBuilder {
   explicit GraphBuilder(const Graph& graph);
 
   NodeId add(Node node);
-  void add_input(NodeId node, OutputRef input);  ///< node must have been added
+  void add_input(NodeId node, OutputRef input);  ///< adds an input to a node that has been added
   /// Makes `node` run after `predecessor` without reading data from it. This is a control edge: an input of size 0. If
   /// `predecessor` has no output of size 0, one is added. Both nodes must have been added, with all their outputs.
   void add_control_input(NodeId node, NodeId predecessor);

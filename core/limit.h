@@ -29,7 +29,7 @@ class Stopwatch {
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
   bool interrupted() const { return limit_.interrupted(); }
 
-  /// Adds `work` units without checking the limit.
+  /// Adds `work` units without checking the limit. Returns this object, so that a call of expired() can follow.
   Stopwatch& charge(std::int64_t work = 1) {
     done_ += work;
     since_check_ += work;

@@ -12,7 +12,7 @@ namespace cairn::core {
 
 /// The connection between the memory of the device and of the host.
 struct Link {
-  std::int64_t bytes_per_second = 0;  ///< of each direction; > 0
+  std::int64_t bytes_per_second = 0;  ///< bandwidth of each direction; > 0
   std::int64_t latency_ns = 0;        ///< time before the first byte of a copy moves; >= 0
   /// Whether both directions carry copies at the same time. Otherwise, one copy at a time uses the link.
   bool duplex = true;

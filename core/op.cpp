@@ -550,7 +550,8 @@ std::int64_t elements_moved(const Op& op, std::span<const Shape> args) {
     total = saturating_add(total, gathered ? out : element_count(args[i]));
   }
   for (const std::size_t i : updated_args(op.kind)) {
-    if (i > 1) total = saturating_add(total, element_count(args[i]));  // argument 1 is written as the op's output
+    // The new value of argument 1 is the op's output, which is counted above.
+    if (i > 1) total = saturating_add(total, element_count(args[i]));
   }
   return total;
 }

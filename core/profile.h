@@ -13,8 +13,8 @@ namespace cairn::core {
 
 /// The first defect of a schedule, or none. Without transfers, first the steps are checked one by one, and then whether
 /// every required node runs. With transfers, defects are looked for in this order:
-/// 1. the first evict that is bad by itself; an occurrence that is evicted twice; the first fetch that is bad by
-///    itself;
+/// 1. the first evict that is wrong whatever the other transfers are; an occurrence that is evicted twice; the first
+///    fetch that is wrong whatever the other fetches are;
 /// 2. the first step that runs an unknown node; the first step with any other defect; required nodes that never run;
 /// 3. kept values on the host at the end; the first fetch that nothing reads; the first evict that nothing fetches.
 struct Defect {

@@ -54,7 +54,7 @@ std::vector<HostCopy> host_copies(const Graph& graph, const Schedule& schedule);
 /// Returns, for every step i of a valid schedule, the bytes on the host between steps i and i + 1. O(steps +
 /// transfers).
 std::vector<std::int64_t> host_profile(const Graph& graph, const Schedule& schedule);
-/// Returns the largest number of host_profile(), or 0.
+/// Returns the largest number of host_profile(), or 0 if the schedule has no transfers.
 std::int64_t host_peak(const Graph& graph, const Schedule& schedule);
 /// Returns the bytes that all copies move, of evicts and fetches together. O(transfers).
 std::int64_t moved_bytes(const Graph& graph, const Schedule& schedule);

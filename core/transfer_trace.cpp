@@ -120,7 +120,8 @@ class Tracer {
     }
   }
 
-  /// Numbers the occurrences: first those of the steps, then those of the fetches.
+  /// Numbers the occurrences: first those of the steps, then those of the fetches. The number of an occurrence is
+  /// called its slot, and is its index in lives_.
   void make_slots() {
     for (std::int64_t i = 0; i < length_; ++i) {
       slot_begin_.push_back(static_cast<std::int32_t>(lives_.size()));
@@ -210,8 +211,8 @@ class Tracer {
   std::vector<Lifetime> lives_;
   std::vector<std::int32_t> slot_begin_;        ///< for each step, the slot of its first output
   std::int32_t step_slots_ = 0;                 ///< number of slots of steps
-  std::vector<std::int32_t> evicted_slot_;      ///< for each evict
-  std::vector<std::int32_t> evicts_, fetches_;  ///< by the step before which they are over
+  std::vector<std::int32_t> evicted_slot_;      ///< for each evict, slot of the occurrence that it copies
+  std::vector<std::int32_t> evicts_, fetches_;  ///< indices of the transfers, ordered by `finish`
   std::size_t next_evict_ = 0, next_fetch_ = 0;
   std::vector<std::int32_t> current_;  ///< for each value, the slot that a step reads now, or kNotMade or kOnHost
 };

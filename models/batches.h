@@ -73,8 +73,8 @@ class Batches {
   std::int64_t shift_;
   float dark_ = 0;  ///< the least value of a pixel
   std::int64_t batch_size_ = 0;
-  std::string input_, label_;        ///< names of the resident tensors
-  core::Shape shape_, label_shape_;  ///< their shapes
+  std::string input_, label_;        ///< names of the resident tensors of the inputs and the labels
+  core::Shape shape_, label_shape_;  ///< shapes of these two tensors
   mutable std::int64_t epoch_ = -1;  ///< the epoch whose order of images is in order_
   mutable std::vector<std::int64_t> order_;
 };

@@ -26,7 +26,7 @@ constexpr std::array<DatasetInfo, 2> kDatasets{{
 
 constexpr std::int64_t kDigitsSide = 8;
 constexpr std::int64_t kTestDigits = 360;
-constexpr std::int64_t kTextParts = 10;  // the text is divided into so many parts; the last one is for tests
+constexpr std::int64_t kTextParts = 10;  // the text is divided into this many parts; the last part is for tests
 
 /// Reads models/data/digits.txt. The first lines of this file describe its format.
 Dataset digits() {

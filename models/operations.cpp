@@ -33,6 +33,7 @@ std::int64_t channels(const Shape& shape) { return shape.empty() ? 1 : shape.bac
 /// Returns whether a matrix product can take a factor of this shape without a view.
 bool is_matrix(const Shape& shape) { return shape.size() == 2; }
 
+/// Replaces the layers of a training step by elementary operations, one layer after another (to_operations()).
 class Lowering {
  public:
   Lowering(const core::Graph& layers, const OperationOptions& options)

@@ -208,7 +208,7 @@ class DiagonalBand {
   /// the position of node i of the first layer. If there are no such nodes, the first is above the last.
   std::pair<std::int64_t, std::int64_t> row(std::int64_t i, std::int64_t distance) const {
     const std::int64_t centre = (2 * i + 1) * to_ - from_, step = 2 * from_;
-    // The offsets keep the quotients non-negative, because division of integers rounds towards zero.
+    // The offsets keep the dividends non-negative, because division would round a negative quotient up, towards zero.
     const std::int64_t first = (centre - distance + step * (2 * to_ + 1) + step - 1) / step - (2 * to_ + 1);
     const std::int64_t last = (centre + distance + step) / step - 1;
     return {std::max<std::int64_t>(0, first), std::min(to_ - 1, last)};

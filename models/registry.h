@@ -30,7 +30,7 @@ Granularity granularity_from_string(std::string_view name);
 /// Parameters of the optimizers sgd and adamw. The comments of core::OpKind give the formulas that use them.
 struct UpdateOptions {
   double rate = 1e-3;  ///< initial value of the resident tensor `learning_rate`
-  double beta1 = 0.9;  ///< for sgd, the momentum
+  double beta1 = 0.9;  ///< beta1 of adamw, or the momentum of sgd
   double beta2 = 0.999;
   double eps = 1e-8;
   double decay = 0;  ///< weight decay

@@ -18,7 +18,7 @@ using core::Resident;
 
 namespace {
 
-/// Makes every update run after the end nodes that the comment of class Updates describes.
+/// Adds the control edges that make every update run after its end nodes, which the comment of class Updates describes.
 class UpdateOrder {
  public:
   UpdateOrder(ModelBuilder& model, NodeId loss)

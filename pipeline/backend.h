@@ -70,7 +70,7 @@ struct Execution {
   /// size in the plan; host_measured_bytes counts the bytes up to the highest written byte.
   std::int64_t host_planned_bytes = 0, host_measured_bytes = 0;
   std::vector<runtime::Timing> timings;  ///< timings of the timed executions, in order
-  std::vector<KeptBytes> outputs;        ///< ascending by node and output
+  std::vector<KeptBytes> outputs;        ///< kept outputs, in ascending order of node and output
   /// Digests (hashes) of the outputs that no node reads and that are not kept, ascending by node and output.
   std::vector<runtime::SinkDigest> sinks;
   std::optional<runtime::Overlap> overlap = {};  ///< set if the schedule ran on several streams

@@ -155,7 +155,7 @@ TrainState read_checkpoint(const std::string& path, const TrainSettings& setting
     state.tests = tests_of(text("tests"));
   } catch (const ParsedJson::exception&) {
     fail("its texts are damaged");
-  } catch (const std::logic_error&) {  // of std::stoll
+  } catch (const std::logic_error&) {  // std::stoll throws it
     fail("its number of steps is not a number");
   }
 

@@ -33,7 +33,8 @@ std::int64_t parse_max_cost(const std::string& text, std::int64_t baseline) {
   const double cost = unit == "%"   ? (1 + number / 100) * static_cast<double>(baseline)
                       : unit == "x" ? number * static_cast<double>(baseline)
                                     : number;
-  if (unit.empty() && number != std::floor(number)) end = 0;  // costs are whole numbers
+  // A number without a unit is a cost, and costs are whole. `end` = 0 means that the text is not acceptable.
+  if (unit.empty() && number != std::floor(number)) end = 0;
   const bool known_unit = unit.empty() || unit == "%" || unit == "x";
   if (end == 0 || !known_unit || !std::isfinite(cost) || number < 0 || cost >= 9e18)
     throw core::InputError(

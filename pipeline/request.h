@@ -27,7 +27,7 @@ struct Request {
   /// Device from which the budget is computed: the budget is the memory of this device that is left for the arena. If
   /// given, `budget` must be empty.
   std::optional<DeviceMemory> device = {};
-  std::int64_t overlap_steps = 0;  ///< solvers::PlanOptions::overlap_steps of plans
+  std::int64_t overlap_steps = 0;  ///< steps for which plans leave the addresses of a freed buffer unused
   std::string link;                ///< connection to the host's memory, as core::parse_link() reads it; empty: none
   std::string host_budget;         ///< bytes that copies on the host may take; empty: any number
 };

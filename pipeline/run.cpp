@@ -89,7 +89,7 @@ class SideBySide::Turns {
     reports_.clear();
     seconds_ = 0;
   }
-  double seconds() const { return seconds_; }  ///< sum over the timed executions
+  double seconds() const { return seconds_; }  ///< sum of the seconds of all timed executions
   double latest() const { return latest_; }    ///< seconds of the last execution
 
   Execution finish() {

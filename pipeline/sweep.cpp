@@ -78,6 +78,7 @@ class Evaluation {
     return rows_wanted ? rows(numbers) : "";
   }
 
+  /// Returns, as JSON, what `tally` does not hold: the best schedule, and what is wrong with lines of the file.
   Json remembered() const {
     return {{"best", {best.peak, best.cost, best.index}},
             {"steps", best_schedule.steps},
@@ -111,8 +112,8 @@ class Evaluation {
   sim::Outcomes outcomes_;
 };
 
-/// Merges the results of Evaluation::remembered() of all ranks into `swept`. On rank 0, `texts` has these results as
-/// JSON; on all other ranks, `texts` is empty.
+/// Merges what the Evaluations of all ranks have found (Evaluation::remembered()) into `swept`. On rank 0, `texts` has
+/// these results as JSON; on all other ranks, `texts` is empty.
 void collect(const std::vector<std::string>& texts, const core::Graph& graph, Swept& swept) {
   for (const std::string& text : texts) {
     const Json json = Json::parse(text);

@@ -149,7 +149,7 @@ class Tester {
   fit::Decision decision_;
   ExecuteRequest request_;
   std::unique_ptr<runtime::Executor> executor_;
-  std::string loss_, predictions_;  ///< names of nodes
+  std::string loss_, predictions_;  ///< names of the nodes that compute the loss and the predictions
   std::int32_t output_ = 0;         ///< index of the predictions among the outputs of their node
   core::Shape shape_;               ///< shape of the predictions
 };
@@ -169,7 +169,7 @@ std::string hash_of_ops(const core::Graph& graph) {
       add(fmt::format("{}.{}.{}", static_cast<int>(arg.kind), arg.index, arg.output));
     core::for_each_attr(op->attrs, [&](const char*, const auto& value) {
       if constexpr (!std::is_same_v<std::remove_cvref_t<decltype(value)>, std::vector<std::int64_t>>)
-        add(fmt::format("{} ", value));  // op_signature() has the lists
+        add(fmt::format("{} ", value));  // attributes that are lists are in op_signature()
     });
   }
   return fmt::format("{:016x}", hash);
@@ -341,7 +341,8 @@ class Training {
   /// Stores the measured peak. Must be called before the first test, because tests use the same arena.
   void measure_peak() { result_.measured_peak_bytes = executor_->measured_peak_bytes(); }
 
-  /// Writes a checkpoint. If it cannot be written, training goes on, and TrainResult::unwritten says why.
+  /// Writes a checkpoint. If it cannot be written, training continues, and TrainResult::unwritten says why it could not
+  /// be written.
   void write() {
     if (options_.checkpoint.empty()) return;
     try {

@@ -69,8 +69,9 @@ struct TrainResult {
   std::vector<float> losses;    ///< loss of every step, those before the checkpoint included
   std::vector<TestResult> tests;
   double seconds = 0;  ///< time of the steps from first_step on, without tests and checkpoints
-  std::int64_t planned_bytes = 0, measured_peak_bytes = 0;  ///< bytes of the arena
-  std::optional<runtime::Overlap> overlap;                  ///< set if steps run on several streams
+  /// Bytes of the arena: its size in the plan, and the bytes up to the highest written byte.
+  std::int64_t planned_bytes = 0, measured_peak_bytes = 0;
+  std::optional<runtime::Overlap> overlap;  ///< set if steps run on several streams
   bool interrupted = false;
   std::string unwritten;  ///< why the last checkpoint could not be written; empty if it was written
   /// Hash in 16 hex digits of the bytes of all weights and of the optimizer's state.

@@ -187,7 +187,8 @@ class TraceWriter {
     }
     for (const std::size_t k : in_time(clock.times.fetches)) {
       const auto from = static_cast<std::size_t>(fetches[k].evict);
-      // An arrow leads from the copy to the host to each copy back. Arrows of recomputations have lower ids.
+      // An arrow leads from the copy to the host to each copy back. Ids of arrows must differ, and those of
+      // recomputations are step numbers, so ids of copies are at least the number of steps.
       const std::int64_t id = schedule.length() + static_cast<std::int64_t>(k);
       add(copy_flow(kToHost, "s", id, microseconds(clock.times.evicts[from].begin)));
       add(copy(kToDevice, fetches[k].evict, evicts[from].value, clock.times.fetches[k],

@@ -164,9 +164,10 @@ std::string defect_of(const pipeline::RunResult& result);
 /// Says which nodes run synthetic kernels, which compute no real results. The text is empty if none does.
 std::string synthetic_note(const core::Graph& graph);
 
-/// Says on how many GPU streams one execution of the schedule (a training step) runs, which times this allows by the
-/// graph's costs, and how many bytes PlanOptions::overlap_steps adds to the plan: "2; by the costs, a step takes at
-/// least 8 ms of 12 ms, on any number of streams 6 ms".
+/// Says on how many GPU streams one execution of the schedule (a training step) runs, and how long it takes at least by
+/// the graph's costs: on these streams, on one stream, and on any number of streams. Also says how many bytes
+/// PlanOptions::overlap_steps adds to the plan. For example: "2; by the costs, a step takes at least 8 ms of 12 ms, on
+/// any number of streams 6 ms".
 std::string streams_text(const core::Graph& graph, const fit::Decision& decision, const runtime::Overlap& overlap);
 /// Returns streams_text() without the number of streams.
 std::string streams_note(const core::Graph& graph, const fit::Decision& decision, const runtime::Overlap& overlap);

@@ -263,7 +263,7 @@ void FileWriter::open_fixed() {
   file_ = create_file(part_);
   if (file_ != nullptr) return;
   const int error = errno;
-  part_ = target_;  // there is no partial file to remove
+  part_ = target_;  // the partial file was not created, so there is none to remove
   errno = error;
 }
 
@@ -280,7 +280,7 @@ void FileWriter::open_beside(const std::filesystem::path& folder) {
     if (errno != EEXIST) break;
   }
   const int error = errno;
-  part_ = target_;  // there is no partial file to remove
+  part_ = target_;  // no partial file was created, so there is none to remove
   errno = error;
 }
 

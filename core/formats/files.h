@@ -15,11 +15,11 @@
 #include "cairn/core/plan.h"
 #include "cairn/core/schedule.h"
 
-/// Readers and writers of all file formats that Cairn knows. Readers throw InputError; its one-line message names the
-/// file and the line, node or key, and says how to fix the error. Writers write a new file beside the target and then
-/// rename it, so that the target is never half-written. They throw InputError if the path cannot be written. The path
-/// `-` is standard input for readers and standard output for writers. Content that begins with gzip's magic number is
-/// decompressed, whatever the file's name.
+/// This header declares the readers and writers of all file formats that Cairn knows. Readers throw InputError; its
+/// one-line message names the file and the line, node or key, and says how to fix the error. Writers write a new file
+/// beside the target and then rename it, so that the target is never half-written. They throw InputError if the path
+/// cannot be written. The path `-` is standard input for readers and standard output for writers. Content that begins
+/// with gzip's magic number is decompressed, whatever the file's name.
 ///
 /// A JSON number counts as an integer if its value is whole: 4.0 and 1e3 are valid sizes, 4.5 is not. Unknown keys are
 /// ignored. If a key occurs twice in an object, the last value counts. Unknown keys and repeated keys are reported to
@@ -150,7 +150,7 @@ struct ScheduleFile {
 };
 /// Writes a schedule as JSON. If `plan` is given, also writes the size of its arena, its alignment and the offsets of
 /// its buffers, so that a reader of the file need not search for a plan again. `plan` must be a plan of this schedule,
-/// without guards.
+/// without guards (gaps behind the buffers).
 std::string schedule_to_json(const Graph& graph, const Schedule& schedule, std::string_view solver,
                              const std::optional<Plan>& plan = std::nullopt);
 /// Writes the file of schedule_to_json() from steps that arrive in pieces. Keeps only one piece in memory and does not

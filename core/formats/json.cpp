@@ -114,7 +114,7 @@ class DocumentBuilder {
   struct Level {
     Json::object_t* object = nullptr;
     Json::array_t* array = nullptr;
-    const std::string* key = nullptr;  ///< in an object, the key of the next value, which goes to `value`
+    const std::string* key = nullptr;  ///< in an object, the key whose value is read next
     Json* value = nullptr;
   };
 

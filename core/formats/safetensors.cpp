@@ -24,7 +24,8 @@ namespace {
 using formats::Json;
 using formats::OrderedJson;
 
-constexpr std::array<std::string_view, 3> kTypes{"F32", "I32", "BF16"};  // in the order of ElementType
+// Names of the element types in files, in the order of ElementType.
+constexpr std::array<std::string_view, 3> kTypes{"F32", "I32", "BF16"};
 constexpr std::string_view kTexts = "__metadata__";
 constexpr std::uint64_t kMostHeader = std::uint64_t{100} << 20;  // bytes; the format's own limit
 constexpr std::size_t kHeaderUnit = 8;  // the header is padded, so that the tensors begin at multiples of 8 bytes
@@ -62,7 +63,7 @@ class Reader {
   TensorFile read() {
     const Json header = read_header();
     TensorFile file;
-    std::uint64_t end = 0;  // of the tensors, counted from the end of the header
+    std::uint64_t end = 0;  // end of the last tensor in the file, counted from the end of the header
     for (const auto& [name, entry] : header.items()) {
       if (name == kTexts) {
         file.texts = read_texts(entry);
@@ -124,7 +125,7 @@ class Reader {
       ends_.push_back(end);
     } catch (const Json::exception&) {
       fail_at(name);
-    } catch (const InputError& error) {  // of element_count()
+    } catch (const InputError& error) {  // element_count() throws it
       if (std::string_view(error.what()).starts_with(path_)) throw;
       fail(fmt::format("tensor '{}': {}", name, error.what()));
     }

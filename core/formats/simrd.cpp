@@ -16,8 +16,8 @@
 //   memory. A mutated constant becomes a kept output of size 0, because the node writes resident memory.
 // - COPY and COPY_FROM add a reference to a storage; RELEASE removes one. Storages that have references at the end are
 //   kept.
-// - The cost of a node is its TIME (whole ns). BACKWARD marks where the backward pass begins. The order is that of the
-//   trace.
+// - The cost of a node is its TIME (whole ns). BACKWARD marks where the backward pass begins. The graph's input order
+//   is the order of the trace.
 
 #include <fmt/format.h>
 

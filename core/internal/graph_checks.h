@@ -8,8 +8,8 @@
 #include "cairn/core/graph.h"
 #include "cairn/core/support/sum_limit.h"
 
-/// Functions that check the description of a graph. Each of them throws InputError. The message names the node and says
-/// what to fix.
+/// These functions check the description of a graph. Each of them throws InputError if a check fails. The message names
+/// the node and says what to fix.
 namespace cairn::core {
 
 using NameOfNode = std::function<const std::string&(NodeId)>;  ///< name of a node, for messages

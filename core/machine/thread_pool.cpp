@@ -113,7 +113,7 @@ class Pool {
  private:
   void serve() {
     std::unique_lock lock(mutex_);
-    int core = -1;  // core of the latest loop
+    int core = -1;  // core on which the latest loop was started
     for (;;) {
       while (Loop* loop = open_) {
         core = loop->core;

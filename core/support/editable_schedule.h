@@ -54,7 +54,7 @@ class EditableSchedule {
   /// Replaces the schedule by `steps`, which must be valid. Afterwards, the first occurrence of node v has the number
   /// v. Takes O(nodes + edges + steps + inputs of all steps) time.
   void assign(std::span<const NodeId> steps);
-  std::vector<NodeId> steps() const;  ///< O(steps)
+  std::vector<NodeId> steps() const;  ///< returns the nodes of all steps in order; O(steps)
   std::int32_t length() const { return length_; }
   /// Returns a number above all occurrence numbers.
   Occurrence occurrence_limit() const { return static_cast<Occurrence>(steps_.size()); }
@@ -66,8 +66,8 @@ class EditableSchedule {
   Occurrence next(Occurrence o) const { return at_[next_occupied(place(o))]; }
   /// Returns the previous step, or kNone before the first one. As fast as next().
   Occurrence previous(Occurrence o) const;
-  Occurrence at(Place place) const { return at_[place]; }      ///< kNone if empty
-  Place place(Occurrence o) const { return steps_[o].place; }  ///< -1 if dropped
+  Occurrence at(Place place) const { return at_[place]; }      ///< returns kNone if the place is empty
+  Place place(Occurrence o) const { return steps_[o].place; }  ///< returns -1 if o has been dropped
   NodeId node(Occurrence o) const { return steps_[o].node; }
 
   // --- Reads. For each input of its node, a step reads the latest occurrence of the input's producer before the step.
@@ -160,8 +160,8 @@ class EditableSchedule {
   /// each step above the ceiling. O(1), but the next call of excess() takes O(steps) time.
   void set_ceiling(std::int64_t bytes, std::int64_t charge = 0);
   /// Returns the total excess of all steps whose memory is above the ceiling. The excess of such a step is the memory
-  /// above the ceiling plus the charge. The unit is a byte, or a larger power of two bytes if the graph's sizes add up
-  /// to more than a TiB. Takes time in proportion to the time of all edits since the last call.
+  /// above the ceiling plus the charge. The unit is one byte. If the graph's sizes add up to more than a TiB, it is 2^s
+  /// bytes, where s is excess_shift(). Takes time in proportion to the time of all edits since the last call.
   std::int64_t excess() const;
   /// Returns s such that the unit of excess() is 2^s bytes.
   int excess_shift() const { return excess_shift_; }
@@ -230,6 +230,8 @@ class EditableSchedule {
     std::int32_t output;  // index of the output among those of `source`
     std::int32_t previous, next;
   };
+  /// A place between the old and the new place of a moved step. Because of the move, the step at this place either
+  /// frees `bytes` bytes of an input or no longer frees them.
   struct Release {
     Place place;
     std::int64_t bytes;

@@ -19,11 +19,11 @@ bool has_updates(const BuildOptions& options);
 /// An update overwrites a weight that other nodes, the weight's readers, also read. So the update must run after all
 /// readers, including the steps at which a schedule runs a reader again (recomputation). Backward nodes, the loss and
 /// all other kept nodes are pinned, i.e. run exactly once. So only forward nodes that are not pinned run again. Such a
-/// node runs again only because a pinned node that has not run yet depends on it, or a forward node that nothing reads.
-/// So it suffices that the update runs after certain end nodes: backward nodes, the loss, and nodes that nothing reads,
-/// as far as a path of forward nodes leads from a reader of the weight to the end node. finish() adds control edges
-/// from these end nodes to the update. Before that, it makes every update run after the previous update. Few further
-/// edges are needed then, because a node that runs before the previous update also runs before this one.
+/// node runs again only because some node that has not run yet depends on it: a pinned node, or a forward node that
+/// nothing reads. So it suffices that the update runs after certain end nodes: backward nodes, the loss, and nodes that
+/// nothing reads, as far as a path of forward nodes leads from a reader of the weight to the end node. finish() adds
+/// control edges from these end nodes to the update. Before that, it makes every update run after the previous update.
+/// Few further edges are needed then, because a node that runs before the previous update also runs before this one.
 class Updates {
  public:
   /// `loss` is the last forward node.

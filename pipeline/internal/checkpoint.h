@@ -10,8 +10,8 @@
 
 namespace cairn::pipeline {
 
-/// The state of a training run, without the weights and the optimizer state, which are in an executor. With both, the
-/// run can continue as if it had not been interrupted.
+/// The state of a training run, without the weights and the optimizer state, which an executor holds. From this state
+/// and the executor's tensors, the run can continue as if it had not been interrupted.
 struct TrainState {
   std::int64_t step = 0;  ///< number of training steps done
   std::vector<float> losses;
@@ -34,7 +34,7 @@ void write_checkpoint(const std::string& path, const TrainState& state, const Tr
 /// case, the executor is unchanged.
 TrainState read_checkpoint(const std::string& path, const TrainSettings& settings, runtime::Executor& executor);
 
-/// Returns TrainResult::digest.
+/// Returns the hash for TrainResult::digest: of the bytes of all weights and of the optimizer's state.
 std::string digest_of_weights(runtime::Executor& executor);
 
 }  // namespace cairn::pipeline

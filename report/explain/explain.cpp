@@ -489,7 +489,8 @@ MemoryAt memory_at_peak(const core::Graph& graph, const TensorLabels& labels, co
   const std::int64_t step = step_of_most(evaluation, schedule);
   if (step < 0) return {};
   MemoryAt during = memory_at(graph, labels, schedule, step);
-  // Only transfers can make memory between two steps higher than during the step before.
+  // Memory after a step can be higher than during the step only if copies run after it. So if the peak is not during
+  // the step, it is right after it.
   return during.bytes == evaluation.peak ? during : memory_at(graph, labels, schedule, step, true);
 }
 

@@ -34,7 +34,7 @@ struct Absence {
 /// A step that begins late because a copy is not over.
 struct CopyWait {
   std::int64_t step = 0;    ///< the number of steps if the end of the schedule waits
-  std::int64_t time = 0;    ///< > 0
+  std::int64_t time = 0;    ///< how long the step waits; > 0
   std::int32_t evict = -1;  ///< the evict that the step waits for, or -1
   std::int32_t fetch = -1;  ///< the fetch that the step waits for, or -1
 };
@@ -49,9 +49,9 @@ struct LinkUse {
 struct TransferSummary {
   core::Timeline times;
   LinkUse to_host, to_device;
-  std::int64_t host_peak = 0;     ///< bytes
-  std::vector<Absence> absences;  ///< by step `leaves`
-  std::vector<CopyWait> waits;    ///< by step; their times add up to times.waiting
+  std::int64_t host_peak = 0;     ///< largest number of bytes on the host
+  std::vector<Absence> absences;  ///< in the order of `leaves`
+  std::vector<CopyWait> waits;    ///< in the order of the steps; the times add up to times.waiting
 };
 /// Explains the transfers of a valid schedule. O((steps + edges + k) log k) for k transfers.
 TransferSummary explain_transfers(const core::Graph& graph, const core::Schedule& schedule, const core::Link& link);

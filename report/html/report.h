@@ -96,7 +96,7 @@ struct ReportTransfers {
   std::vector<ReportSpan> to_host, to_device;
   std::vector<ReportSpan> waits;  ///< times in which a step waits for a copy
   std::int64_t end = 0;           ///< end of the schedule
-  std::string cost_unit;          ///< as Report::cost_unit
+  std::string cost_unit;          ///< unit of the times, as in Report::cost_unit
 };
 
 /// The losses of a training run.

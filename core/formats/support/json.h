@@ -1,7 +1,7 @@
 #pragma once
 
-// Types and functions that the readers and writers of JSON files share. This header is not installed, and no public
-// header includes it.
+// This header declares the types and functions that the readers and writers of JSON files share. It is not installed,
+// and no public header includes it.
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,7 @@
 #pragma once
 
-// Contents of the files in report/html/page/. The build embeds these files in the library (cmake/embed.cmake).
+// These constants hold the contents of the files in report/html/page/. The build embeds these files in the library
+// (cmake/embed.cmake).
 
 #include <string_view>
 

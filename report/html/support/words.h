@@ -1,6 +1,6 @@
 #pragma once
 
-// Functions that format numbers as the pages show them.
+// These functions format numbers as the pages show them.
 
 #include <cstdint>
 #include <string>

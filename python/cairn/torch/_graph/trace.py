@@ -121,8 +121,8 @@ class Trace:
         return found
 
     def saved(self, steps):
-        """Returns the storages that a schedule saves for the backward pass: those inputs, and those results of
-        operations that ran before the border, that a step after the border reads."""
+        """Returns the storages that a schedule saves for the backward pass. These are the inputs, and the results of
+        operations that ran before the border, if a step after the border reads them."""
         if self.border is None:
             return set()
         found, newer = set(), set(self.border.outputs)  # newer: storages that were made after the border

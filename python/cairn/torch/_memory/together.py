@@ -82,7 +82,8 @@ class Alive:
         self.number = _private.compiling()[0]
         self.on_host = ()  # indices of results of the forward pass that are copies on the host
         self.part = None  # a points.Part, if the graph may be planned together with other graphs of the step
-        self.watch = owner.watch  # stored here, because torch._dynamo.reset() gives the owner a new Watch
+        # stored here, because torch._dynamo.reset() gives the owner a new Watch, and this graph stays with the old one
+        self.watch = owner.watch
 
     # --- Wrappers of a graph's passes. They count memory whenever the forward or the backward pass runs.
 

@@ -204,7 +204,8 @@ class BufferCopies:
         late = self.late.pop(target.data_ptr(), None)
         if late is not None and not late.target.expired():
             late.run(source, target)
-        again = _private.graph_task() >= 0 and _private.keeps_graph()  # a further backward pass may read the source
+        # If a further backward pass may read the source, the source must not be overwritten.
+        again = _private.graph_task() >= 0 and _private.keeps_graph()
         if trial.poison and (out or last) and not again:
             bytes_of(source).fill_(_POISON)
 
