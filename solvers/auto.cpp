@@ -89,8 +89,8 @@ core::Limit in_visits(core::Limit limit) {
   return limit;
 }
 
-/// Computes a lower bound on the cost by cost_bound(). If `beside` is true, another thread computes the bound at once.
-/// Otherwise, finish() computes it.
+/// Computes a lower bound on the cost by cost_bound(). If `beside` is true, another thread computes the bound while the
+/// caller searches. Otherwise, finish() computes it.
 class BoundBeside {
  public:
   BoundBeside(const core::Graph& graph, const SolveOptions& options, const Incumbent& incumbent, core::Limit limit,
@@ -186,6 +186,7 @@ constexpr int kStagnation = 2000;  // number of rounds without success after whi
 // Number of rounds without success after which refine() ends on a training graph if the search follows.
 constexpr int kShortStagnation = 200;
 
+/// Runs the solver `auto`. The incumbent (incumbent_) is the best schedule found so far.
 class AutoRemat {
  public:
   AutoRemat(const core::Graph& graph, const SolveOptions& options);
@@ -219,6 +220,7 @@ class AutoRemat {
   const bool training_ = has_backward_nodes(graph_);
   SolveOptions inner_ = options_;
   const bool priced_;
+  // Whether nearly all time goes to the search, because the graph is large and not a training graph.
   const bool search_most_;
   core::Stopwatch watch_;
   Incumbent incumbent_;
@@ -247,8 +249,9 @@ AutoRemat::AutoRemat(const core::Graph& graph, const SolveOptions& options)
       watch_(limit_of(options, hopeless_)),
       incumbent_(graph, options, watch_) {
   if (hopeless_) inner_.budget.reset();
-  inner_.peers = nullptr;  // `inner_` is for solvers that may call search() on several threads, for graphs that the
-                           // peers do not have
+  // `inner_` has the options of the solvers that `auto` calls. They may call search() on several threads and for other
+  // graphs, which the peers do not have. So these solvers exchange no schedules with the peers.
+  inner_.peers = nullptr;
   incumbent_.offer(core::baseline_schedule(graph));
   least_peak_ = incumbent_.least_peak();
   if (!options.progress) return;
@@ -358,7 +361,8 @@ Stop AutoRemat::search_schedules() {
   credit("auto");
   if (!at_once && stop != Stop::ended && !over()) {
     const Stop of_cost = lower_cost_of_peak();
-    // `of_cost` can report a proof that the cost is least. This does not prove that the peak is least.
+    // `of_cost` can report a proof that the cost is least. This does not prove that the peak is least, so it counts
+    // only if the peak is proved to be least, too.
     if (incumbent_.optimal() || of_cost == Stop::interrupted) stop = of_cost;
   }
   return stop;

@@ -1,3 +1,5 @@
+// Holds the table of all solvers, and calls them with checked options (registry.h).
+
 #include "cairn/solvers/registry.h"
 
 #include <fmt/format.h>

@@ -28,8 +28,8 @@ bool Scope::contains(const core::Graph& graph, const core::Schedule& schedule) c
   std::vector<std::int32_t> occurrences(static_cast<std::size_t>(graph.node_count()), 0);
   std::vector<std::int32_t> rank(occurrences.size(), 0);
   for (std::size_t i = 0; i < rank.size(); ++i) rank[graph.input_order()[i]] = static_cast<std::int32_t>(i);
-  // - firsts: number of first runs so far.
-  // - last: position of the previous step's node in the input order, if that step was a repeated run; otherwise -1.
+  // `firsts` is the number of first runs so far. If the previous step was a repeated run, `last` is the position of its
+  // node in the input order; otherwise `last` is -1.
   std::int32_t firsts = 0, last = -1;
   for (const core::NodeId v : schedule.steps) {
     if (++occurrences[v] > max_occurrences && max_occurrences > 0) return false;

@@ -20,7 +20,7 @@ UndirectedGraph::UndirectedGraph(const core::Graph& graph) : begin_(graph.node_c
     begin_[v + 1] = begin_[v] + static_cast<std::int64_t>(graph.predecessors(v).size() + graph.successors(v).size());
   }
   neighbours_.resize(begin_.back());
-  // Visiting v in ascending order makes the neighbours of each node ascending.
+  // The loop visits v in ascending order, so the list of neighbours of each node becomes ascending.
   std::vector<std::int64_t> end(begin_.begin(), begin_.end() - 1);
   for (NodeId v = 0; v < graph.node_count(); ++v) {
     for (const NodeId u : graph.predecessors(v)) neighbours_[end[u]++] = v;
@@ -150,8 +150,9 @@ void Eliminator::eliminate(NodeId v) {
     for (const NodeId w : touched_) place_[w] = -1;
   }
   for (std::size_t i = 0; i < members_ && !fill_.empty(); ++i) {
-    // Node a has `outside` neighbours that are neither v nor neighbours of v. For each of these outside neighbours, the
-    // fill of a loses the pair with v, and gains the pairs with the `added` new neighbours of a.
+    // Node a is a neighbour of the eliminated node v, and gets `added` new neighbours. It also has `outside` neighbours
+    // that are neither v nor neighbours of v. Each outside neighbour formed a pair of the fill of a with v, which is
+    // removed, and now forms a pair with each new neighbour of a.
     const NodeId a = touched_[i];
     const std::int64_t added = complete ? 0 : count_common(row(missing_, i), row(missing_, i));
     const std::int64_t outside = degree(a) - (static_cast<std::int64_t>(members_) - 1 - added);
@@ -161,8 +162,9 @@ void Eliminator::eliminate(NodeId v) {
   for (const NodeId w : touched_) queue_.update(w, key(w));
 }
 
-/// Computes missing_, lacking_ and the edges between members (neighbours of the eliminated node) in adjacent_. Calls
-/// walk(), which visits all neighbours of a member, unless the member has far more neighbours than there are members.
+/// Finds for each member (neighbour of the eliminated node) the members to which it has an edge (adjacent_) and those
+/// to which it has none (missing_). Collects in lacking_ the members that miss some edge. Calls walk(), which visits
+/// all neighbours of a member, unless the member has far more neighbours than there are members.
 void Eliminator::find_missing_edges() {
   const std::size_t long_row = 64 + 4 * members_;
   adjacent_.assign(members_ * words_, 0);
@@ -196,8 +198,8 @@ void Eliminator::find_missing_edges() {
   }
 }
 
-/// Records the neighbours of the node touched_[member] in adjacent_: all of them under min-fill, otherwise only those
-/// that are in touched_ already.
+/// Records in adjacent_ the edges of the node touched_[member], a neighbour of the eliminated node. These are all of
+/// its edges under min-fill, otherwise only its edges to nodes that are in the list touched_ already.
 void Eliminator::walk(std::size_t member) {
   walked_[member] = 1;
   for (const NodeId w : sets_.neighbours(touched_[member])) {
@@ -213,8 +215,9 @@ void Eliminator::walk(std::size_t member) {
   }
 }
 
-/// Adds those edges to adjacent_ that update_fills() needs and find_missing_edges() has left out. They lead to common
-/// neighbours of two members (neighbours of the eliminated node) that are not adjacent to each other.
+/// Adds those edges to adjacent_ that update_fills() needs and find_missing_edges() has left out. These are the edges
+/// between a node and two members (neighbours of the eliminated node), if the node is adjacent to both members and the
+/// members are not adjacent to each other.
 void Eliminator::meet_unwalked() {
   for (std::size_t i = 0; i < members_; ++i) {
     if (walked_[i]) continue;

@@ -114,7 +114,7 @@ Layout breadth_first_layout(const Graph& graph, const std::vector<NodeId>& start
 
 /// Builds a layout node by node. Of the nodes adjacent to placed nodes, always appends the node that makes the boundary
 /// smallest. Ties are broken by the number of neighbours not placed yet, further ties by `rank`. When no such node is
-/// left, continues with the next node of `starts`.
+/// left, continues with the next node of the list that run() was given.
 class GreedyLayout {
  public:
   GreedyLayout(const Graph& graph, const std::vector<std::int32_t>& rank)
@@ -153,7 +153,8 @@ class GreedyLayout {
     if (outside_[v] == 1) closes_with_last(v);
   }
 
-  /// Records that the placed node v leaves the boundary when its only neighbour that is not placed yet is placed.
+  /// Records that placing a node u removes the placed node v from the boundary. Here, u is the only neighbour of v that
+  /// is not placed yet.
   void closes_with_last(NodeId v) {
     for_each_neighbour(graph_, v, [&](NodeId u) {
       if (placed_[u] != 0) return;

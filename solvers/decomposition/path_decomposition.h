@@ -35,8 +35,8 @@ PathDecomposition decomposition_of(std::span<const BagInterval> intervals, std::
 /// bag sizes) time for n nodes and m edges.
 PathDecomposition decomposition_of_layout(const core::Graph& graph, std::span<const core::NodeId> layout);
 
-/// Removes bags that are contained in a neighbouring bag, until there is none. At most n bags remain, and the width is
-/// unchanged. O(sum of bag sizes).
+/// Removes bags that are contained in a neighbouring bag, until there is none. At most n bags remain for n nodes, and
+/// the width is unchanged. O(sum of bag sizes).
 PathDecomposition drop_nested_bags(PathDecomposition decomposition);
 
 /// Finds a path decomposition of small width. Takes the best of several layouts:
@@ -48,20 +48,21 @@ PathDecomposition drop_nested_bags(PathDecomposition decomposition);
 ///
 /// Afterwards improves the best layout: at positions where the boundary is largest, puts w = 10 consecutive nodes into
 /// their best order. Ends when no such change helps any more or `watch` expires. For graphs of at most
-/// kMostExactPathwidthNodes nodes, calls exact_path_decomposition() instead. Takes O(m log n) per layout, O(2^w w) per
-/// reordering, and the time of min_fill_decomposition().
+/// kMostExactPathwidthNodes nodes, calls exact_path_decomposition() instead. For n nodes and m edges, takes O(m log n)
+/// per layout, O(2^w w) per reordering, and the time of min_fill_decomposition().
 PathDecomposition path_decomposition(const core::Graph& graph, core::Stopwatch* watch = nullptr);
 
 /// If the bags of the best layout have more than this number of nodes in total, path_decomposition() returns one bag of
 /// all nodes instead.
 inline constexpr std::int64_t kMostBagEntries = std::int64_t{1} << 24;
 inline constexpr core::NodeId kMostExactPathwidthNodes = 20;
-/// Finds a path decomposition of least width by dynamic programming over sets of nodes. O(2^n n) time, 2^n bytes.
-/// Throws std::invalid_argument for graphs of more than kMostExactPathwidthNodes nodes.
+/// Finds a path decomposition of least width by dynamic programming over sets of nodes. Takes O(2^n n) time and 2^n
+/// bytes for n nodes. Throws std::invalid_argument for graphs of more than kMostExactPathwidthNodes nodes.
 PathDecomposition exact_path_decomposition(const core::Graph& graph);
 
 /// Describes what is wrong with the decomposition and names the nodes; the text is empty if the decomposition is valid.
-/// Any two consecutive nodes of the list `spine` must be together in some bag. O(n + m + sum of bag sizes).
+/// Any two consecutive nodes of the list `spine` must be together in some bag. O(n + m + sum of bag sizes) for n nodes
+/// and m edges.
 std::string check_path_decomposition(const core::Graph& graph, const PathDecomposition& decomposition,
                                      std::span<const core::NodeId> spine = {});
 

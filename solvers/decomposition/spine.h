@@ -25,7 +25,8 @@ std::vector<core::NodeId> hamiltonian_path(const core::Graph& graph);
 /// result have at most 2 w + 3 nodes. The paper runs the algorithm on the graph itself, but there it can place two
 /// nodes next to each other that share no bag (docs/treewidth.md). So this function uses the interval graph of the
 /// decomposition. In this graph, any two nodes that share a bag are joined by an edge along the input order. The
-/// function is not recursive, so that long paths do not overflow the stack. O(n w + sum of the result's bag sizes).
+/// function is not recursive, so that long paths do not overflow the stack. O(n w + sum of the result's bag sizes) for
+/// n nodes.
 Spine add_spine(const core::Graph& graph, const PathDecomposition& decomposition);
 
 }  // namespace cairn::solvers

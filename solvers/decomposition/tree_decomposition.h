@@ -38,8 +38,8 @@ TreeDecomposition merge_nested_bags(TreeDecomposition decomposition);
 /// connected;
 /// - the width is right.
 ///
-/// The description uses the names of nodes and the numbers of bags. Takes O(sum of bag sizes + m log width) time, plus
-/// O(s log width) for each edge of the tree whose smaller bag has s nodes.
+/// The description uses the names of nodes and the numbers of bags. Takes O(sum of bag sizes + m log width) time for m
+/// edges of the graph, plus O(s log width) for each edge of the tree whose smaller bag has s nodes.
 std::string check_decomposition(const core::Graph& graph, const TreeDecomposition& decomposition);
 
 /// Holds the separators that the recursion of Algorithm 1 of Kumar et al. uses. A part is a connected set of bags.

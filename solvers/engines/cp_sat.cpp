@@ -130,7 +130,8 @@ EngineAnswer read_response(std::string_view bytes) {
   if (status == kFeasible) answer.status = EngineStatus::feasible;
   if (status == kOptimal) answer.status = EngineStatus::optimal;
   if (status != kInfeasible) answer.bound = bound;
-  // The bound is a double, which cannot represent all whole numbers above 2^53.
+  // The bound is a double, which cannot represent all whole numbers above 2^53. So a large bound may be rounded, and
+  // gets a tolerance.
   if (std::abs(bound) > 0x1p53) answer.tolerance = 0x1p-52;
   return answer;
 }

@@ -24,6 +24,7 @@
 namespace cairn::fit {
 namespace {
 
+/// Searches for the points of the curve. Keeps the best schedules found in front_.
 class CurveSearch {
  public:
   CurveSearch(const Problem& problem, const solvers::SolverInfo& solver, const CurveOptions& options)
@@ -122,7 +123,8 @@ class CurveSearch {
   bool over() { return watch_.expired_now() || watch_.rest().seconds < ending_.seconds(); }
   core::Limit part_of_rest(double share) const { return core::Stopwatch(ending_.before(watch_.rest())).share(share); }
 
-  /// Searches for the schedule of least peak in search.scope, which is one end of the curve.
+  /// Searches for the schedule of least peak in search.scope, which is one end of the curve, in the fraction `share` of
+  /// the remaining limit.
   void search_end(solvers::SolveOptions search, double share) {
     if (over()) return;
     show(0, 0);
@@ -134,7 +136,8 @@ class CurveSearch {
     if (!found.schedule.steps.empty()) offer(std::move(found.schedule));
   }
 
-  /// Searches for the schedule of least memory, which is one end of the curve.
+  /// Searches for the schedule of least memory, which is one end of the curve, in the fraction `share` of the remaining
+  /// limit.
   void search_least(solvers::SolveOptions search, double share) {
     if (over()) return;
     show(0, 0);
@@ -161,7 +164,7 @@ class CurveSearch {
     const std::int64_t least = front_.items().begin()->first;
     std::int64_t most = front_.items().rbegin()->first;
     // Nodes of cost 0 can run again for free, so a schedule of least cost can need less memory than a schedule without
-    // recomputation.
+    // recomputation. If such a schedule was found, the curve begins at its peak.
     std::int64_t free_peak = most;
     for (const solvers::Tradeoff& met : curve_.met) {
       if (met.cost == least_cost_) free_peak = std::min(free_peak, std::max(met.peak, least));
@@ -186,7 +189,8 @@ class CurveSearch {
 
   void note(const std::vector<solvers::Tradeoff>& met, const solvers::Bound& peak_bound) {
     curve_.met.insert(curve_.met.end(), met.begin(), met.end());
-    // Bounds that solvers prove hold only for schedules without transfers.
+    // Bounds that solvers prove hold only for schedules without transfers. So if the graph allows transfers, such
+    // bounds are ignored.
     if (problem_.graph.host_memory()) return;
     if (peak_bound.value > curve_.peak_bound.value && is_about_all(peak_bound)) curve_.peak_bound = peak_bound;
   }
@@ -197,8 +201,8 @@ class CurveSearch {
     return proved_infeasible_[i] || (best != nullptr && best->evaluation.cost <= point.cost_bound.value);
   }
 
-  /// Searches for the cheapest schedule within a budget. Returns the solver's answer, and whether its schedule improved
-  /// the curve.
+  /// Searches for the cheapest schedule within a budget, from the schedule `start` on, in the fraction `share` of the
+  /// remaining limit. Returns the solver's answer, and whether its schedule improved the curve.
   std::pair<solvers::Solution, bool> fit_within(std::int64_t budget, const core::Schedule* start, double share) {
     FitOptions options = options_.fit;
     options.search.limit = part_of_rest(share);

@@ -1,3 +1,7 @@
+// Finds a schedule whose plan fits into a budget (fit_to_budget.h). Solvers only limit the peak of a schedule, and a
+// plan can need more bytes than the peak. So a solver is called with several budgets, and the schedules found are
+// planned.
+
 #include "cairn/solvers/fit/fit_to_budget.h"
 
 #include <algorithm>
@@ -170,7 +174,8 @@ class Fitting {
   }
 
   void search_placed(const std::vector<core::Schedule>& from) {
-    // This search gets this fraction of the remaining time. The rest is for checking the result and for other searches.
+    // Fraction of the remaining time for the joint search of a schedule and its addresses. The rest is for checking the
+    // result and for other searches.
     const double most = fit.fits() ? 0.98 : 0.7;
     // Schedules whose peak is far above the budget are left out. No addresses within the budget would be found for
     // them, and trying would take time.
@@ -227,8 +232,8 @@ class Fitting {
     solvers::Solution& all = fit.solution;
     if (fit.rounds == 1) all.scope = solution.scope;
     if (solution.peak_bound.value > all.peak_bound.value) all.peak_bound = solution.peak_bound;
-    // With a lower budget, the solver does not consider all schedules within fit.budget, so its cost bound does not
-    // hold for them.
+    // Under a lower budget, the solver does not consider all schedules within fit.budget, so its bound on the cost does
+    // not hold for all of them. Only bounds under the full budget are kept.
     if (budget == fit.budget + rounded_.plan_slack && solution.cost_bound.value > all.cost_bound.value)
       all.cost_bound = solution.cost_bound;
     if (solution.least_peak > 0 && (all.least_peak == 0 || solution.least_peak < all.least_peak)) {
@@ -314,8 +319,9 @@ constexpr double kShareOfOthers = 0.05;
 constexpr double kPlanSeconds = 4e-5;
 
 /// Calls the solver under one budget after another. Lowers the budget until a plan fits or the solver finds no
-/// schedule. Afterwards bisects between two budgets: unmet_, at or below which no call can help, and high_, the lowest
-/// budget for which the solver's schedule had a plan that did not fit.
+/// schedule. Afterwards bisects between two budgets. unmet_ is the highest budget under which the solver found no
+/// schedule, or a schedule whose plan fits; lower budgets cannot help. high_ is the lowest budget under which the
+/// solver's schedule had a plan that did not fit.
 class BudgetSearch {
  public:
   BudgetSearch(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
@@ -422,8 +428,9 @@ class BudgetSearch {
     return high_ || more_time_ ? Next::narrow : Next::end;
   }
 
-  /// Lowers the budget of the next call by the number of bytes by which the plan exceeds fit.budget. If the new budget
-  /// would be below the lower bound on the peak, takes the middle of the old budget and the bound instead.
+  /// Lowers the budget of the next call by the number of bytes by which the plan exceeds fit.budget, but at least by
+  /// least_cut_. If the new budget would be below the lower bound on the peak, takes the middle of the old budget and
+  /// the bound instead.
   Next lower(std::int64_t planned) {
     high_ = budget_;
     budget_ -= std::max(planned - fit_.budget, least_cut_);
@@ -464,7 +471,7 @@ class BudgetSearch {
       all.stop = solvers::Stop::proved;
     } else if (all.stop == solvers::Stop::proved && all.status != solvers::Status::infeasible) {
       // The solver proved its answer for a lower budget, or for peaks instead of plans. Such a proof does not show that
-      // the plan is the best.
+      // the plan is the best, so Stop::proved is replaced.
       const bool spent = watch_.rest().seconds < kWorthwhile * options_.search.limit.seconds;
       all.stop = spent ? solvers::Stop::limit : solvers::Stop::ended;
     }

@@ -1,3 +1,6 @@
+// Finds a schedule with transfers whose plans fit into the budgets of the device and of the host
+// (fit_with_transfers.h). An attempt searches once and plans the schedules found.
+
 #include "cairn/solvers/fit/internal/fit_with_transfers.h"
 
 #include <algorithm>
@@ -13,6 +16,7 @@
 namespace cairn::fit {
 namespace {
 
+/// Makes attempts with changing budgets for the search, until the plans fit and the answer no longer improves.
 class TransferFit {
  public:
   TransferFit(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
@@ -150,7 +154,8 @@ class TransferFit {
 
   Fit finish() {
     solvers::Solution& solution = best_.solution;
-    // Bounds that were proved for recomputation alone need not hold for schedules with transfers.
+    // Bounds that were proved for recomputation alone need not hold for schedules with transfers. So bounds that also
+    // hold with transfers replace them.
     solution.peak_bound = {rounded_.lower_bound, solvers::kAnySchedule};
     solution.cost_bound = {least_, {options_.search.scope.order, 0}};
     solution.scope = options_.search.scope;

@@ -1,3 +1,5 @@
+// Searches for the largest batch (number of samples in one training step) that fits into a budget (largest_batch.h).
+
 #include "cairn/solvers/fit/largest_batch.h"
 
 #include <algorithm>
@@ -16,6 +18,7 @@ namespace {
 
 enum class Verdict : std::uint8_t { as_it_is, fits, proved_not, not_found };
 
+/// Doubles the batch until it does not fit, and then bisects.
 class BatchSearch {
  public:
   BatchSearch(const std::function<core::Graph(std::int64_t)>& build, const solvers::SolverInfo& solver,

@@ -1,3 +1,7 @@
+// Searches for the least budget within which a schedule exists (least_budget.h). Calls a solver in rounds, each round
+// with more work than the one before. The schedules of lowest peak are planned, because a plan can need more bytes than
+// the peak.
+
 #include "cairn/solvers/fit/least_budget.h"
 
 #include <algorithm>
@@ -18,6 +22,8 @@
 namespace cairn::fit {
 namespace {
 
+/// Runs the rounds. The parameter `part` of its functions is the work limit of one call of the solver in the current
+/// round.
 class LeastBudgetSearch {
  public:
   LeastBudgetSearch(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
@@ -71,7 +77,8 @@ class LeastBudgetSearch {
     } else if (least_.proved()) {
       least_.stop = solvers::Stop::proved;
     } else if (least_.stop == solvers::Stop::proved) {
-      // A proof that the peak is the lowest does not prove that the plan is the lowest.
+      // A proof that the peak is the lowest does not prove that the plan is the lowest. So Stop::proved of the solver
+      // is replaced.
       least_.stop = spent() ? solvers::Stop::limit : solvers::Stop::ended;
     }
     least_.seconds = watch_.seconds();
@@ -176,8 +183,8 @@ class LeastBudgetSearch {
     return limit;
   }
 
-  /// Calls the solver, starting from its schedule of lowest peak. Returns whether a schedule within the budget was
-  /// found.
+  /// Calls the solver with at most `part` units of work, starting from its schedule of lowest peak. Returns whether a
+  /// schedule within the budget was found; false if there is no budget.
   bool call(std::optional<std::int64_t> budget, std::int64_t part, bool peak_alone = true) {
     return solve_within(budget, limit_of(part), peak_alone, latest_.steps.empty() ? options_.search.start : &latest_);
   }
@@ -365,7 +372,8 @@ LeastBudget least_budget_of_steps(const Problem& problem, const Problem& rounded
                                   const LeastBudgetOptions& options) {
   LeastBudget least = LeastBudgetSearch(problem, rounded, solver, options).run();
   if (!problem.graph.host_memory()) return least;
-  // Bounds that solvers prove hold only for schedules without transfers.
+  // Bounds that solvers prove hold only for schedules without transfers. So the result gets the bound that Problem
+  // computes for all schedules.
   least.bound = {options.peak_only ? problem.lower_bound : rounded.plan_bound(), solvers::kAnySchedule};
   if (least.stop == solvers::Stop::proved && !least.proved()) least.stop = solvers::Stop::ended;
   return least;

@@ -1,3 +1,5 @@
+// Lowers the least budget by transfers between device and host (least_with_transfers.h).
+
 #include "cairn/solvers/fit/internal/least_with_transfers.h"
 
 #include <algorithm>
@@ -69,8 +71,8 @@ class LoweringPlans {
     least_.work += work;
   }
 
-  /// Adds transfers to each start in turn. Returns the fastest resulting schedule whose peak is within offload.budget,
-  /// or nothing.
+  /// Adds transfers to each schedule of starts_ in turn. Returns the fastest resulting schedule whose peak is within
+  /// offload.budget, or nothing.
   std::optional<core::Schedule> fastest(const solvers::OffloadOptions& offload) {
     std::optional<solvers::OffloadSolution> best;
     for (const core::Schedule& start : starts_) {

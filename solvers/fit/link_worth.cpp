@@ -1,3 +1,5 @@
+// Finds out what transfers over a link can save (link_worth.h).
+
 #include "cairn/solvers/fit/link_worth.h"
 
 #include <algorithm>
@@ -12,6 +14,7 @@
 namespace cairn::fit {
 namespace {
 
+/// Adds transfers to the input order, which is the baseline, under one budget after another.
 class LinkSearch {
  public:
   LinkSearch(const Problem& rounded, const core::Limit& limit)
@@ -24,7 +27,8 @@ class LinkSearch {
   double seconds_left() const { return std::max(0.0, watch_.rest().seconds); }
   const core::Schedule& baseline() const { return baseline_; }
 
-  /// Adds transfers to the input order, so that its peak is at most `budget` bytes.
+  /// Adds transfers to the input order, so that the peak of the resulting schedule is at most `budget` bytes, if that
+  /// is possible.
   solvers::OffloadSolution within(std::int64_t budget) {
     const solvers::OffloadOptions options{.link = host_.link,
                                           .budget = budget,

@@ -1,3 +1,5 @@
+// Searches for a schedule that meets an objective, by the search that the objective needs (objective.h).
+
 #include "cairn/solvers/fit/objective.h"
 
 #include <algorithm>
@@ -55,6 +57,7 @@ Answer search_peak(const Task& task, const solvers::SolverInfo& solver, const so
   solvers::Solution& solution = answer.found.solution;
   if (narrowed) {
     // If max_cost allows no recomputation, bounds for schedules without recomputation hold for all allowed schedules.
+    // So their scope is widened.
     for (solvers::Scope* scope : {&solution.scope, &solution.peak_bound.scope, &solution.cost_bound.scope}) {
       if (scope->max_occurrences == 1) scope->max_occurrences = search.scope.max_occurrences;
     }
@@ -133,7 +136,8 @@ Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, 
     fitting.secure_share = 0;
     Fit fit = fit_to_budget(within, task.rounded, solver, fitting);
     solution.work += fit.solution.work;
-    // A proof that the cost is least does not prove that the memory is least.
+    // A proof that the cost is least does not prove that the memory is least. So Stop::proved is taken over only if the
+    // memory is proved to be least, too.
     if (least.proved() || fit.solution.stop != solvers::Stop::proved) solution.stop = fit.solution.stop;
     solution.timed_out = fit.solution.timed_out;
     solution.tradeoffs = std::move(fit.solution.tradeoffs);

@@ -71,7 +71,7 @@ class Lowering {
       take(problem_.graph, *search_.start, 0, found_);
     bound();
     std::int64_t step = (found_.solution.peak - least_ + 1) / 2;
-    int failures = 0;  // number of failures in succession with the least step
+    int failures = 0;  // number of consecutive failures in which `step` was least_step
     solvers::Stop stop = solvers::Stop::stagnated;
     for (int round = 0; found_.solution.peak > least_ && failures < kMostFailures; ++round) {
       if (watch_.expired_now() || watch_.rest().seconds < kLeast * search_.limit.seconds) {
@@ -212,7 +212,8 @@ Solved solve_for_peak(const Problem& problem, const solvers::SolverInfo& solver,
   alone.limit.seconds *= kAloneShare;
   Solved found = solve(problem.graph, solver, alone);
   solvers::Solution& solution = found.solution;
-  // Bounds that were proved for recomputation alone need not hold for schedules with transfers.
+  // Bounds that were proved for recomputation alone need not hold for schedules with transfers. So bounds that also
+  // hold with transfers replace them.
   solution.peak_bound = {problem.lower_bound, solvers::kAnySchedule};
   solution.cost_bound = {problem.baseline.cost, solvers::kAnySchedule};
   solution.scope = search.scope;

@@ -1,3 +1,6 @@
+// Searches for transfers that bring schedules within a memory budget (offload.h). The schedules from which the search
+// starts are called starts.
+
 #include "cairn/solvers/offload/offload.h"
 
 #include <algorithm>
@@ -28,6 +31,7 @@ struct Candidate {
   bool fits() const { return excess == 0; }
 };
 
+/// Adds transfers to the starts, improves the transfers by annealing, and changes the steps of the best schedules.
 class OffloadSearch {
  public:
   OffloadSearch(const core::Graph& graph, const OffloadOptions& options)
@@ -48,7 +52,7 @@ class OffloadSearch {
     return finish();
   }
 
-  /// Adds transfers to all starts without improving the transfers. Returns the best result.
+  /// Adds transfers to each of the given schedules (starts), without improving the transfers. Returns the best result.
   OffloadSolution construct(std::span<const core::Schedule> starts) {
     start_from(starts, 0);
     return finish();
@@ -159,7 +163,8 @@ class OffloadSearch {
     }
     solution.peak = evaluation.peak;
     solution.host_peak = evaluation.host_peak;
-    // evaluation.cost is the makespan if the graph knows its link.
+    // If the graph knows its link, evaluation.cost is the makespan. So cost and makespan are both taken from the
+    // timeline.
     const core::Timeline times = core::timeline(graph_, solution.schedule, options_.link);
     solution.cost = times.compute;
     solution.makespan = times.makespan;

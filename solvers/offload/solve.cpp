@@ -1,3 +1,6 @@
+// Searches for schedules with recomputation and transfers (solve.h). Makes several schedules by a solver that only
+// handles recomputation, and calls offload() with them as its starts, i.e. as the schedules from which it begins.
+
 #include "cairn/solvers/offload/solve.h"
 
 #include <algorithm>
@@ -24,6 +27,7 @@ struct Bisection {
   void learn(bool waits) { (waits ? low : high) = middle(); }
 };
 
+/// Makes the starts, i.e. the schedules from which offload() begins its search. They are collected in starts_.
 class Starts {
  public:
   Starts(const core::Graph& graph, const SolverInfo& solver, const SolveOptions& search, const OffloadOptions& options,
@@ -80,8 +84,8 @@ class Starts {
     return std::move(solution.schedule);
   }
 
-  /// Adds transfers to a schedule and adds the result to the starts. Returns true if the result does not fit into the
-  /// budgets, or if some of its steps wait for copies.
+  /// Adds transfers to the schedule `start`, and appends the resulting schedule to starts_. Returns true if the
+  /// resulting schedule exceeds the budgets, or if some of its steps wait for copies.
   bool add(const core::Schedule& start) {
     OffloadOptions one = options_;
     one.limit = watch_.rest();
@@ -116,14 +120,14 @@ class Starts {
   }
 
   /// Adds the schedule that the dynamic program for chains finds. This program is fast, and finds out which checkpoints
-  /// should be on the host.
+  /// should be on the host. Returns what add() returns, or true if no schedule in the scope was found.
   bool add_chain(double price, double share) {
     if (options_.scope.order == OrderRule::stages || options_.scope.max_occurrences != 0) return true;
     std::optional<core::Schedule> found = core::within(watch_, share, [&](core::Stopwatch& part) {
       if (!chains_) chains_.emplace(graph_, options_.link, part);
       return chains_->cheapest(options_.budget, price, part);
     });
-    // The schedule of a chain need not follow the input order, so the scope may forbid its order.
+    // The schedule of a chain need not follow the input order, so the scope may forbid its order. If so, it is skipped.
     return !found || !options_.scope.contains(graph_, *found) || add(*found);
   }
 

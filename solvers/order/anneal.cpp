@@ -1,3 +1,5 @@
+// Improves orders of steps by simulated annealing (anneal.h).
+
 #include "cairn/solvers/order/internal/anneal.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Merges parallel chains into one chain in their dominant order (chain.h). A chain is stored by the segments of its
+// memory profile.
+
 #include "cairn/solvers/order/internal/chain.h"
 
 #include <algorithm>

@@ -159,7 +159,8 @@ bool ExchangeRules::run_after_predecessors(std::int32_t i) {
 }
 
 /// Returns whether the rise or drop of each neighbour (its entry in `heights`) is at least `bytes`. Without neighbours,
-/// returns whether `bytes` is 0, because the step would run before or after all other steps.
+/// no rise or drop can hide these bytes, because the step would run before or after all other steps. So the result is
+/// then whether `bytes` is 0.
 bool ExchangeRules::covered(std::int64_t bytes, const std::vector<std::int32_t>& neighbours,
                             const std::vector<std::int64_t>& heights) {
   if (neighbours.empty()) return bytes == 0;
@@ -184,7 +185,7 @@ void ExchangeRules::become_group(std::int32_t i, std::int64_t bytes, const std::
   }
 }
 
-/// Returns the direct predecessors or successors of step i.
+/// Returns the direct predecessors of step i if `rows` is before_, and its direct successors if `rows` is after_.
 std::vector<std::int32_t> ExchangeRules::covers(std::int32_t i, const BitRows& rows) const {
   std::vector<Word> bits(rows[i], rows[i] + words_);
   for_each_bit(rows[i], words_, [&](std::int32_t j) {

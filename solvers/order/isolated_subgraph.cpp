@@ -1,3 +1,6 @@
+// Finds subgraphs that are connected to the rest of the graph only at their source and their sink
+// (isolated_subgraph.h). The inner nodes of a subgraph are its nodes without these two.
+
 #include "cairn/solvers/order/internal/isolated_subgraph.h"
 
 #include <algorithm>
@@ -58,6 +61,7 @@ std::vector<NodeId> immediate_dominators(const Lists& successors, const Lists& p
   return dominator;
 }
 
+/// Finds one candidate for each node with several outgoing edges, and keeps the candidates that are isolated.
 class Finder {
  public:
   Finder(std::int32_t node_count, Edges edges, NodeId source, NodeId sink)
@@ -89,8 +93,9 @@ class Finder {
   }
 
  private:
-  /// Returns the nodes between `from` and `to` on paths along `next`, without these two ends. Returns an empty list if
-  /// there are more than `most` such nodes.
+  /// Returns the nodes between `from` and `to`, without these two ends. Goes from each node to the nodes in its list in
+  /// `next`, which has the successors or the predecessors of each node. Returns an empty list if there are more than
+  /// `most` such nodes.
   std::vector<NodeId> between(NodeId from, NodeId to, const Lists& next, std::size_t most) {
     std::vector<NodeId> inner;
     ++round_;

@@ -122,7 +122,7 @@ struct Linearizer::Tree {
   std::int32_t readers = 0;
 };
 
-/// Converts the forest to a key tree, in which keys come before their children.
+/// Converts the forest to a key tree (KeyTree in device/key_orders.h), in which keys come before their children.
 Linearizer::Tree Linearizer::key_tree(const InForest& forest, std::int64_t released) const {
   const auto segments_of = [](const Chain& chain) { return std::vector<core::Segment>(chain.begin(), chain.end()); };
   Tree tree;

@@ -68,10 +68,11 @@ class CutFinder {
     }
   }
 
-  /// Models that the output of s is freed after all its readers. Adds an element to the closure problem. Its weight is
-  /// the negative size of the output, and it needs all readers that have not run at `from`. If there is only one such
-  /// reader, lowers the weight of this reader instead. Does nothing if all readers have run at `from`, because the
-  /// output is already freed, or if a reader is outside `to`, because the output is not freed.
+  /// Models that the output of s is freed after all its readers. Adds an element to the problem that least_closure()
+  /// solves. The weight of the element is the negative size of the output. A set may contain the element only if it
+  /// contains all readers that have not run at `from`. If there is only one such reader, lowers the weight of this
+  /// reader instead. Does nothing if all readers have run at `from`, because the output is already freed, or if a
+  /// reader is outside `to`, because the output is not freed.
   void add_release(StepId s, const Cut& from, const Cut& to) {
     std::int32_t waiting = 0, last = -1;
     for (const StepId successor : graph_.successors(s)) {

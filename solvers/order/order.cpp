@@ -142,6 +142,7 @@ void quick_order(const Graph& graph, Incumbent& incumbent) {
   incumbent.offer({nodes_of(remainder, near_input_order(graph, remainder, reduction.ropes()), reduction.ropes())});
 }
 
+/// Searches for the best order of the remainder, i.e. of the graph that is left after the reductions.
 class RemainderSearch {
  public:
   RemainderSearch(const Graph& graph, Reduction& reduction, const OrderOptions& options, Incumbent& incumbent,

@@ -38,7 +38,7 @@ Reduction::Reduction(const core::Graph& graph, const StepGraph& steps, Unfinishe
   for (VertexId v = 0; v < steps.step_count(); ++v) {
     const auto nodes = v < graph.node_count() ? ropes().leaf(v) : Ropes::kEmpty;
     vertices_[v] = {{{steps[v].rise, steps[v].drop}, nodes}, steps[v].output};
-    // The edges of a node are in the order of its inputs.
+    // The edges into a node are added in the order of its inputs.
     const auto before = v < graph.node_count() ? graph.predecessors(v) : steps.predecessors(v);
     for (const VertexId u : before) connect(u, v);
     if (steps.predecessors(v).empty()) connect(source_, v);

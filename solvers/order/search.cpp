@@ -104,7 +104,7 @@ class Worker {
     }
   }
 
-  /// Returns true when the current beam search has ended.
+  /// Continues the current beam search. Returns true when it has ended, and false if `watch` expired first.
   bool advance_beam(core::Stopwatch& watch) {
     while (true) {
       switch (beam_->advance(watch)) {

@@ -1,3 +1,6 @@
+// Makes the step graph of a computation graph (step_graph.h). When a step has run, memory falls by its `drop`; when all
+// successors have run, memory falls by its `output`. A release is a step that only frees memory.
+
 #include "cairn/solvers/order/internal/step_graph.h"
 
 #include <algorithm>
@@ -52,9 +55,9 @@ StepGraph::StepGraph(const core::Graph& graph) {
     }
     steps_.push_back(step);
   }
-  // The output of a step is freed when all successors of the step have run. If one of the successors is a release, that
-  // can be later than the last reader of the output. So the output then gets a release of its own, which runs right
-  // after its readers.
+  // The output of a step is freed when all successors of the step have run. If one of the successors is a release, the
+  // output could thus be freed later than after its last reader. So the output then gets a release of its own, which
+  // runs right after its readers.
   for (std::size_t i = 0; i < releases.size(); ++i) {
     const Release release = releases[i];
     for (const core::NodeId reader : release.readers) {

@@ -46,8 +46,8 @@ PlanConflict irreducible_conflict(const PlanProblem& problem, const PlanOptions&
   std::vector<std::int32_t> kept(problem.buffers.size());
   std::iota(kept.begin(), kept.end(), 0);
   if (excluded(kept, 0.5) != Status::infeasible) return conflict;
-  // Sorted by first step, neighbouring buffers are live at about the same time. So stretches of neighbours are removed
-  // together.
+  // In the order of first steps, neighbouring buffers are live at about the same time. So stretches of neighbours are
+  // removed together.
   std::stable_sort(kept.begin(), kept.end(),
                    [&](std::int32_t a, std::int32_t b) { return problem.buffers[a].first < problem.buffers[b].first; });
   for (std::size_t stretch = std::max<std::size_t>(1, kept.size() / 2); stretch > 0; stretch /= 2) {

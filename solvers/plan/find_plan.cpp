@@ -50,6 +50,7 @@ std::int64_t granularity(const plan::Instance& instance) {
   return std::max<std::int64_t>(unit, 1);
 }
 
+/// Finds a plan by greedy_plan(), and improves it by the other searches in turn until it is low enough or time is up.
 class PlanFinder {
  public:
   PlanFinder(const PlanProblem& problem, const PlanOptions& options)

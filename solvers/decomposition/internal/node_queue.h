@@ -10,7 +10,7 @@
 namespace cairn::solvers {
 
 /// Keeps nodes in a binary heap, in which their keys can change. The node with the least key comes first; among equal
-/// keys, the node of lowest rank. update() and erase() take O(log n).
+/// keys, the node of lowest rank. update() and erase() take O(log n) for n nodes.
 class NodeQueue {
  public:
   using Key = std::pair<std::int64_t, std::int64_t>;

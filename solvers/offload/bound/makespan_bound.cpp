@@ -1,4 +1,5 @@
-// Computes a lower bound on the makespan of schedules with transfers (makespan_bound.h).
+// Computes a lower bound on the makespan of schedules with transfers (makespan_bound.h). Some bounds divide a schedule
+// into stages: the first run of the node c_t of a chain ends stage t (ChainStages).
 
 #include "cairn/solvers/offload/bound/makespan_bound.h"
 
@@ -56,6 +57,8 @@ std::int32_t stage_of_most_bytes(const ChainStages& stages) {
   return stage;
 }
 
+/// Computes the bound of makespan_bound() by raising answer_.value step by step. A value is movable if it may be moved
+/// to the host and fits there.
 class MakespanBounding {
  public:
   MakespanBounding(const core::Graph& graph, const MakespanBoundOptions& options)
@@ -126,8 +129,8 @@ class MakespanBounding {
     }
     TransferPrices prices(*stages, *options_.link, options_.host_budget, stage_of_most_bytes(*stages));
     const std::int64_t base = stages->base_cost();
-    // `target` and `last` are counted from `base`. If the bound reaches the target, the next target is twice as high.
-    // Otherwise the next target is closer to the bound.
+    // `target`, the bound aimed at, and `last`, the bound of the previous round, are counted from `base`. If the bound
+    // reaches the target, the next target is twice as high. Otherwise the next target is closer to the bound.
     std::int64_t target = known() == kUnknownCost ? base / 50 + 1 : known() - base, last = 0;
     for (int k = 0; k < kTargets && !finished(); ++k) {
       prices.ascend(core::saturating_add(base, target), kSteps, watch_);

@@ -166,8 +166,8 @@ class TransferPrices::Pass {
     const Wide value = Wide(bytes) * price >> m_.price_shift;
     return value > DerivativeTape::kMost ? DerivativeTape::kMost : static_cast<std::int64_t>(value);
   }
-  /// Returns a + `factor` * both, plus `factor` * evict (for t <= cut) or fetch (otherwise) if `beside` is set. `value`
-  /// is the sum of the added products.
+  /// Returns a + `factor` * `both`. If `beside` is set, also adds `factor` * `evict` (for t <= cut) or `factor` *
+  /// `fetch` (for t > cut). `value` is the sum of the products added to a.
   Price plus_weighed(Price a, std::int64_t value, std::int32_t t, bool beside, double factor) {
     const std::size_t which = t <= prices_.cut_ ? kEvict : kFetch;
     if (prices_.shared_) a = tape_.plus(a, 0, kBoth, factor);
@@ -258,10 +258,10 @@ class TransferPrices::Pass {
     }
   }
 
-  /// Charges a part of the price of x to the nodes that read x and that can run again in stage t. At its next certain
-  /// use, x need not come from this stage: it can be made there, or fetched from an older copy. So that use can only
-  /// account for the price of getting x in one of these ways, minus the price of bringing x from this stage to the use.
-  /// The rest of the price of x is charged to the readers.
+  /// Charges a part of the price of x to the nodes that read x and that can run again in stage t. In the next stage in
+  /// which x is surely read, x need not come from this stage: it can be made there, or fetched from an older copy. So
+  /// that read can only account for the price of getting x in one of these ways, minus the price of bringing x from
+  /// this stage to the read. The rest of the price of x is charged to the readers in this stage.
   void share_with_readers(std::int32_t t, core::ValueId x) {
     const std::int32_t readers = left_[x].value > 0 ? uses_.readers_again(t, x) : 0;
     if (readers == 0 || uses_.used(t, x)) return;
@@ -292,7 +292,8 @@ class TransferPrices::Pass {
     return price;
   }
 
-  /// Adds the prices of holding values during the run of c_t. Returns what the budgets of this stage add to the bound.
+  /// Adds the prices of holding values during the run of c_t. Returns what the budgets add to the bound in this stage:
+  /// for each budget, the price of the bytes that are surely needed minus the budget.
   Wide end_stage(std::int32_t t) {
     Wide bytes = t < prices_.end_ ? graph_.scratch(stages_.chain(t)) : 0;
     for (const core::NodeId v : uses_.active(t)) {
@@ -367,7 +368,8 @@ TransferPrices::TransferPrices(const ChainStages& stages, const core::Link& link
   const double base = static_cast<double>(stages.base_cost()) + 1;
   while (shift_ < 20 && std::ldexp(base, shift_ + 1) < kMostShifted) ++shift_;
   const double by_link = 2 * static_cast<double>(core::copy_cost(link, bytes, graph_.cost_unit()));
-  // Moving all values costs as much as all nodes if the weights of the link are base / by_link.
+  // Moving all values over the link and back takes by_link, and running all nodes once costs `base`. With a price of
+  // base / by_link for the link's time, both cost the same. So this ratio sets the unit of the link's prices.
   constexpr double kPart = 0.125, kLeast = 0x1p-20;
   device_unit_ = std::max(std::min(base, by_link), 1.0) / static_cast<double>(bytes);
   link_unit_ = std::clamp(base / (kPart * std::max(by_link, 1.0)), kLeast, 1.0);
@@ -409,8 +411,8 @@ TransferPrices::Multipliers TransferPrices::multipliers() const {
   Multipliers m;
   m.cut = cut_;
   m.both = weight(link_unit_ * point[kBoth]);
-  // The sum of both and another weight is at most 1: project() keeps it there up to a rounding error, and min() removes
-  // this error.
+  // The weight `both` plus the weight `evict` or `fetch` may be at most 1. project() makes sure of this up to a
+  // rounding error, and min() removes this error.
   m.evict = std::min(weight(link_unit_ * point[kEvict]), kOne - m.both);
   m.fetch = std::min(weight(link_unit_ * point[kFetch]), kOne - m.both);
   constexpr double kMostPrice = 0x1p60;

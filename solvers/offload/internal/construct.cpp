@@ -1,3 +1,7 @@
+// Adds transfers to a schedule until it fits into its budgets (construct.h). A gap is a range of steps in which a value
+// is needed later, but not read; it is offloaded if the value leaves the device during the gap (state.h). A moment is a
+// step, or the time between two steps. The `finish` of an evict and the `start` of a fetch are steps.
+
 #include "cairn/solvers/offload/internal/construct.h"
 
 #include <algorithm>
@@ -68,6 +72,8 @@ struct Choice {
   std::int64_t wait() const { return wait_out + wait_in; }
 };
 
+/// Visits the moments in order. At each moment with more bytes than the budget, offloads gaps until the moment fits. To
+/// choose the gaps, estimates when steps and copies begin and end, with the waits that the added copies cause.
 class Constructor {
  public:
   Constructor(State& state, core::Stopwatch& watch) : state_(state), watch_(watch) {
@@ -222,7 +228,7 @@ class Constructor {
     }
   }
 
-  /// Makes all steps from `step` on begin later by `time`, and so the copies that depend on these steps.
+  /// Makes all steps from `step` on begin later by `time`. Also delays the copies that depend on these steps.
   void delay(std::int32_t step, std::int64_t time) {
     if (time <= 0) return;
     for (auto i = static_cast<std::size_t>(step); i < begin_.size(); ++i) begin_[i] += time;

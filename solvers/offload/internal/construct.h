@@ -11,7 +11,7 @@ namespace cairn::solvers::offloading {
 /// Belady's rule does for caches. If there is no such value, takes the value that causes the least wait. Evicts are
 /// copied as early as the link is free, and fetches as late as possible. Returns whether the state fits now. If not,
 /// the watch has expired, or this rule cannot bring the steps within the budgets. Takes O(v g) time for v moments with
-/// too many bytes and g gaps.
+/// too many bytes and g gaps (ranges of steps in which a value is needed later, but not read; see state.h).
 bool construct(State& state, core::Stopwatch& watch);
 
 /// Gives more time to copies for which steps wait: their evicts end later, or their fetches start earlier, as far as

@@ -1,3 +1,6 @@
+// Makes a schedule with transfers from a minimum cut (cut_start.h). The cut belongs to a moment, the first run of a
+// certain node. It says which values are on the host at this moment.
+
 #include "cairn/solvers/offload/internal/cut_start.h"
 
 #include <algorithm>
@@ -21,6 +24,7 @@ struct Move {
   double time = 0;                       ///< time of one copy of the value
 };
 
+/// Adds to a schedule the evicts and fetches of the values that a cut moves to the host.
 class Mover {
  public:
   Mover(const core::Graph& graph, const core::Link& link, core::Schedule schedule, core::NodeId moment)

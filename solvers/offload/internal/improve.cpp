@@ -1,3 +1,6 @@
+// Improves the transfers of a schedule by simulated annealing (improve.h). A gap is a range of steps in which a value
+// is needed later, but not read; it is offloaded if the value leaves the device during the gap (state.h).
+
 #include "cairn/solvers/offload/internal/improve.h"
 
 #include <algorithm>
@@ -14,6 +17,7 @@ struct Measure {
   auto operator<=>(const Measure&) const = default;
 };
 
+/// Changes the transfers of a state at random, one move after another. A move that is not accepted is taken back.
 class Annealer {
  public:
   Annealer(State& state, core::Stopwatch& watch, core::Random& random)
@@ -57,7 +61,7 @@ class Annealer {
   static constexpr std::int64_t kRound = 64;
   static constexpr std::int64_t kMostRounds = 2'000'000;
 
-  /// Returns which fraction is left if `done` of `all` units are done.
+  /// Returns which fraction is left if `done` of `all` units are done; 0 if `all` is 0.
   static double left_of(double done, double all) { return all > 0 ? 1 - done / all : 0; }
   double progress(double begin, double share, std::int64_t round) {
     const double by_rounds = left_of(static_cast<double>(round), kMostRounds);
@@ -81,7 +85,7 @@ class Annealer {
     return static_cast<std::int32_t>(random_.next() % static_cast<std::uint64_t>(std::max<std::int64_t>(1, count)));
   }
   std::int32_t any_gap() { return below(std::ssize(state_.gaps())); }
-  /// Returns a distance of at least 1, mostly small.
+  /// Draws a random distance in steps: at least 1, mostly small.
   std::int32_t distance() { return 1 + below(std::int64_t{1} << below(7)); }
 
   void remember(std::int32_t occurrence) { undo_.push_back(state_.save(occurrence)); }

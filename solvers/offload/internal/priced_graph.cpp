@@ -1,3 +1,6 @@
+// Makes a graph in which running a loading node again stands for a fetch (priced_graph.h), and turns its schedules into
+// schedules with transfers.
+
 #include "cairn/solvers/offload/internal/priced_graph.h"
 
 #include <algorithm>
@@ -36,7 +39,8 @@ PricedGraph::PricedGraph(const core::Graph& graph, const core::Link& link, doubl
   core::GraphBuilder builder(graph.name());
   const NodeId n = graph.node_count();
   std::vector<OutputRef> value_at(graph.value_count());
-  // A loading node follows the node that it belongs to, so numbers are known before the nodes are added.
+  // The node that loads a value gets the number after the node that computes the value. So all numbers are known before
+  // the nodes are added.
   std::vector<std::int64_t> load_cost(n, -1);
   NodeId next = 0;
   for (NodeId v = 0; v < n; ++v) {
@@ -95,7 +99,8 @@ PricedGraph::PricedGraph(const core::Graph& graph, const core::Link& link, doubl
 core::Schedule PricedGraph::original(const core::Schedule& schedule) const {
   Translation out;
   out.current.assign(graph_.value_count(), -1);
-  // Step after which a pending fetch starts; -1: none; -2: computed, but not loaded yet.
+  // For each value, the step after which its pending fetch starts. -1: no fetch is pending; -2: the value was computed,
+  // but not loaded since.
   std::vector<std::int64_t> loaded(graph_.value_count(), -1);
   for (const NodeId p : schedule.steps) {
     const std::int64_t here = out.schedule.length();

@@ -1,3 +1,7 @@
+// Keeps track of the transfers of a schedule with fixed steps (state.h). An occurrence is the output of one run of a
+// node. A gap is a range of steps in which an occurrence is needed later, but not read; it is offloaded if the value
+// leaves the device during the gap.
+
 #include "cairn/solvers/offload/internal/state.h"
 
 #include <algorithm>

@@ -50,7 +50,7 @@ struct Limits {
 
 /// Tells for which transfer a step waits, and how long.
 struct Wait {
-  std::int32_t step = 0;  ///< the step that waits; the number of steps: the end of the schedule waits
+  std::int32_t step = 0;  ///< the step that waits, or the number of steps if the end of the schedule waits
   std::int64_t time = 0;
   std::int32_t gap = -1;         ///< gap whose fetch the step waits for, or -1
   std::int32_t occurrence = -1;  ///< occurrence whose evict the step waits for, or -1

@@ -1,3 +1,5 @@
+// Makes random changes to the steps of a schedule with transfers (steps.h).
+
 #include "cairn/solvers/offload/internal/steps.h"
 
 #include <algorithm>

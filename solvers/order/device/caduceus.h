@@ -157,7 +157,7 @@ class CaduceusSolver {
     return optimal(graph);
   }
   /// Computes an order that dominates all other orders (Corollary 7.9); dominant_order() returns it. Runs Algorithm 6
-  /// at most O(s) times. Minimum cuts of a caduceus need no flow; see least_cut().
+  /// at most O(s) times if the bends have s segments. Minimum cuts of a caduceus need no flow; see least_cut().
   CAIRN_HD void dominant(const SegmentCaduceus& graph) {
     start(graph);
     result_count_ = 0;
@@ -326,8 +326,9 @@ class CaduceusSolver {
 
   /// Extends the cut to a cut of least memory; among cuts of equal memory, to the one farthest along the staff. Tries
   /// every position on the staff. At each position, the cut contains the segments of every bend up to the bend's lowest
-  /// valley, with two exceptions. A bend that must not start yet stays where it is in the current cut. A bend whose
-  /// last gap is already passed must be complete, so it is contained as a whole.
+  /// valley, i.e. the point at which the bend's segments have changed memory to the lowest value, with two exceptions.
+  /// A bend that must not start yet stays where it is in the current cut. A bend whose last gap is already passed must
+  /// be complete, so it is contained as a whole.
   template <class Graph>
   CAIRN_HD void least_cut(const Graph& graph) {
     for (std::int32_t g = staff_at_; g <= graph.staff; ++g) change_[g] = 0;
@@ -440,8 +441,9 @@ class CaduceusSolver {
     for (std::int32_t id = staff_at_; id-- > 0;) mirror_.add_staff(reversed(id));
     for (std::int32_t b = 0; b < graph.bend_count; ++b) {
       const auto& bend = graph.bends[b];
-      // A segment that leaves memory unchanged is on one side of the lowest valley forwards and on the other side
-      // backwards. Backwards, the segment can form one segment with the segment after it, so append() merges these two.
+      // Read forwards, a segment that leaves memory unchanged lies on one side of the point of least memory; read
+      // backwards, on the other side. So backwards it can belong to the same segment as its successor, and append()
+      // then merges these two.
       MirroredSegment* chain = mirror_.begin_bend();
       std::int32_t length = 0;
       for (std::int32_t id = at_[b]; id-- > bend.begin;) {

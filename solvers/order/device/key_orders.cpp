@@ -144,6 +144,8 @@ struct PrefixLayer {
   }
 };
 
+/// Searches the orders of the keys by extending prefixes. Keeps the waiting prefixes in layers_, one layer for each
+/// length.
 class KeyOrderSearch {
  public:
   KeyOrderSearch(const PackedKeyTree& tree, const KeyOrderOptions& options, KeyOrderBatches& narrow,
@@ -246,8 +248,8 @@ class KeyOrderSearch {
     layers_.push_back(std::move(layer));
   }
 
-  /// Completes the current prefix, each time with the first key that may follow. This is needed if the limit ended the
-  /// search before any whole order was found.
+  /// Extends the next waiting prefix to a whole order, each time by the first key that may follow. This is needed if
+  /// the limit ended the search before any whole order was found.
   void take_any() {
     const PrefixLayer& layer = layers_.back();
     found_.keys.assign(layer.keys.begin() + static_cast<std::ptrdiff_t>(layer.next) * layer.length,

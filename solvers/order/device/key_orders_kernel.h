@@ -190,6 +190,7 @@ struct PackedKeyTree {
   std::int64_t workspace_bytes() const { return RelaxationSolver(nullptr, view(), size).allocator.bytes(); }
 };
 
+/// Points to `count` prefixes of `length` keys each, one prefix after another.
 struct Prefixes {
   const std::int32_t* keys;
   std::int64_t count;
@@ -245,6 +246,7 @@ struct RelaxationBatch {
   }
 };
 
+/// Computes the least peak of the relaxation of each child. Entry i of `places` names child i, as in KeyOrderChildren.
 struct FindPeaks : RelaxationBatch {
   const std::int64_t* places;
   std::uint64_t* peaks;
@@ -262,6 +264,7 @@ struct FindPeaks : RelaxationBatch {
   }
 };
 
+/// Computes the memory profile of the dominant order of each prefix's relaxation.
 struct FindProfiles : RelaxationBatch {
   core::Segment* segments;
   std::int32_t* counts;
@@ -293,6 +296,7 @@ std::int64_t teams_for(const Machine& machine, std::int64_t count, std::int64_t 
   return std::min(count, std::max(resident, std::min(8 * resident, spare)));
 }
 
+/// Evaluates batches on a Machine, whose memory holds the tree and the working memory of the teams.
 template <class Machine>
 class KeyOrdersOn final : public KeyOrderBatches {
  public:

@@ -1,3 +1,7 @@
+// Counts the states of the dynamic program for parallel chains (pumpkin.h), and chooses how its table is stored. The
+// chains are called branches, and branches with equal memory profiles are of one kind. A state is a multiset of
+// branches.
+
 #include "cairn/solvers/order/device/pumpkin.h"
 
 #include <algorithm>

@@ -104,8 +104,8 @@ template <class Table>
 struct PumpkinSum {
   using Sum = typename Table::Sum;
   std::int64_t highest = 0, lowest = 0;  ///< highest and lowest value so far
-  /// Sum of left(h) over the heights from 0 to `highest`; exact, because both factors of the product are below 2^62, or
-  /// below 2^31 in a NarrowTable.
+  /// Sum of left(h) over the heights from 0 to `highest`. It is exact, because meet() adds products of two numbers
+  /// below 2^62, or below 2^31 in a NarrowTable.
   Sum left = 0;
 
   CAIRN_HD void meet(std::int64_t peak, std::int64_t valley) {
@@ -278,6 +278,7 @@ struct PumpkinScale {
 };
 PumpkinScale scale_of(const PumpkinProblem& problem);
 
+/// Solves the dynamic program of solve_pumpkin() on a Machine, one layer (all states of one size) after another.
 template <class Machine, class Table>
 class PumpkinSolver {
  public:

@@ -59,7 +59,8 @@ struct PumpkinRanks {
     // the multiset sought, because they have fewer branches of a kind that was already visited.
     std::int64_t before = 0;
     for (std::int32_t kind = kinds; kind-- > 0 && size > 0;) {
-      // `up_to(size) - up_to(size - x)` multisets have fewer than x branches of this kind.
+      // up_to(kind, s) counts the multisets of at most s branches of earlier kinds. So up_to(kind, size) - up_to(kind,
+      // size - x) multisets of `size` branches have fewer than x branches of this kind.
       const std::int64_t all = up_to(kind, size);
       std::int64_t left = size;
       while (rank >= all - up_to(kind, left - 1)) --left;

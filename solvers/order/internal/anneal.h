@@ -11,7 +11,8 @@
 
 namespace cairn::solvers {
 
-/// Makes an editable schedule of the graph's steps. Step s of the graph is occurrence s of the schedule. O(n + m).
+/// Makes an editable schedule of the graph's steps. Step s of the graph is occurrence s of the schedule. O(n + m) for n
+/// steps and m edges.
 core::EditableSchedule editable_order(const StepGraph& graph);
 
 /// Improves topological orders by simulated annealing. A move shifts one step to another position. The target is a

@@ -59,11 +59,13 @@ class Beam {
     std::int32_t ready = 0, read = 0, blocked = 0;
     std::int32_t trace = -1;
   };
+  /// Stores the cuts of one beam. The lists of each cut are in `entries` (see State).
   struct Level {
     std::vector<State> states;
     std::vector<std::int32_t> entries;
     void clear() { states.clear(), entries.clear(); }
   };
+  /// A cut of the next beam: running `step` after the cut `parent` of the current beam leads to it.
   struct Candidate {
     Hash hash;
     std::int64_t memory = 0;

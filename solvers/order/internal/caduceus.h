@@ -7,8 +7,8 @@
 #include "cairn/core/node_sum.h"
 #include "cairn/solvers/order/device/caduceus.h"
 
-/// Caduceus graphs on the host, for tests. No solver calls these functions. The search over key orders
-/// (device/key_orders.h) calls CaduceusSolver directly, for thousands of such graphs.
+/// This file solves caduceus graphs on the host. Only tests call its functions. Solvers use the search over key orders
+/// (device/key_orders.h), which calls CaduceusSolver (device/caduceus.h) for thousands of such graphs.
 namespace cairn::solvers {
 
 struct CaduceusWorkspace {
@@ -40,7 +40,8 @@ core::NodeSumGraph node_sum_graph(const Caduceus& caduceus);
 /// Recognises a caduceus graph and returns its staff and bends. A branching node is a node that does not have exactly
 /// one predecessor and one successor. The staff is the shortest path through all branching nodes. Edges between nodes
 /// of the staff are left out, because the staff implies them. `numbering`, if given, receives the node of `graph` for
-/// each number of the result. Throws InputError, which names offending nodes, if the graph is not a caduceus. O(n + m).
+/// each number of the result. Throws InputError, which names offending nodes, if the graph is not a caduceus. O(n + m)
+/// for n nodes and m edges.
 Caduceus find_caduceus(const core::NodeSumGraph& graph, std::vector<core::NodeId>* numbering = nullptr);
 
 /// Finds an order of least peak by Algorithm 6 of Jin et al. (OPTIMALCADUCEUS). Takes O(n + s p (p + s / p)) time for n

@@ -8,8 +8,8 @@
 
 #include "cairn/solvers/order/internal/step_graph.h"
 
-/// The problem of ordering the steps of a StepGraph, in the form that the exact search (cut_search.h) uses. Sets of
-/// steps are rows of bits.
+/// This file describes the problem of ordering the steps of a StepGraph, in the form that the exact search
+/// (cut_search.h) uses. Sets of steps are stored as rows of bits.
 namespace cairn::solvers {
 
 using Word = std::uint64_t;

@@ -64,8 +64,9 @@ class CutSearch {
   }
 
   /// Sets the threshold, which must not be lower than in earlier calls. Processes up to `count` states and waiting
-  /// moves whose peaks are within the threshold. Returns Status::exhausted if it is proved that no order has a peak
-  /// within the threshold.
+  /// moves whose peaks are within the threshold. Returns Status::reached if an order was found (path()),
+  /// Status::exhausted if it is proved that no order has a peak within the threshold, and Status::open if the search
+  /// must be continued.
   Status advance(std::int64_t threshold, std::int64_t count, core::Stopwatch& watch) {
     threshold_ = threshold;
     for (; goal_ < 0 && count > 0 && !watch.charge(p_.count).expired(); --count) {
@@ -148,9 +149,11 @@ class CutSearch {
   }
 
  private:
+  /// The peak during a move and the memory after it, in bytes.
   struct Move {
     std::int64_t peak, after;
   };
+  /// Describes a node of the tree, which stands for a state. A node and its state are named by the same number.
   struct Node {
     std::int64_t memory = 0;
     std::uint64_t hash = 0;
@@ -176,6 +179,7 @@ class CutSearch {
     std::uint32_t tag = 0;
     std::int32_t node = -1;
   };
+  /// A waiting move: the state `node`, the step that the move runs, and the peak of the move.
   struct Blocked {
     std::int64_t peak = 0;
     std::int32_t node = 0, step = 0;
@@ -365,9 +369,10 @@ class CutSearch {
     }
   }
 
-  /// Transfers the waiting moves with the lowest peaks from far_ to the heap near_, and raises the horizon, i.e. the
-  /// peak that separates both, above these peaks. Returns false if no move waits. A single heap would be so large that
-  /// each access is a cache miss, and most waiting moves are superseded before they can be made.
+  /// Refills the small heap near_ with the waiting moves of the lowest peaks, which it takes out of the unsorted list
+  /// far_. Raises horizon_, the peak that separates near_ from far_, above the peaks of these moves. Returns false if
+  /// no move waits. One heap of all waiting moves would be slower: it would be so large that each access misses the
+  /// cache. Most waiting moves need never be sorted, because their states are dropped before the moves can be made.
   bool refill() {
     std::erase_if(far_, [&](const Blocked& move) { return !live(move.node); });
     if (far_.empty()) return false;

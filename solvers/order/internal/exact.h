@@ -24,7 +24,8 @@ struct ExactOptions {
 };
 
 struct ExactResult {
-  /// Order of the steps in `to` that are not in `from`. Empty if no order with a peak of at most upper_bound was found.
+  /// Order of the steps that exact_order() was asked to order. Empty if no order with a peak of at most upper_bound was
+  /// found.
   std::vector<StepId> order;
   std::int64_t peak = 0;
   std::int64_t lower_bound = 0;  ///< proved lower bound on the peak of every order of these steps, in bytes

@@ -22,8 +22,8 @@ Cut min_memory_cut(const StepGraph& graph, const Cut& from, const Cut& to);
 /// steps, or the memory at the end if that is larger. Computes at most one maximum flow per step, beginning with the
 /// steps that promise the highest bounds. When `watch` expires, returns the highest bound so far.
 std::int64_t cut_lower_bound(const StepGraph& graph, core::Stopwatch& watch);
-/// Computes such a lower bound for the orders of the steps that are in `to` and not in `from`, if these steps run after
-/// the cut `from`. The peak includes the bytes that are in memory when the steps of `from` have run.
+/// Computes a lower bound in the same way for the orders of only those steps that are in `to` and not in `from`. These
+/// steps run after the cut `from`. The peak includes the bytes that are in memory when the steps of `from` have run.
 std::int64_t cut_lower_bound(const StepGraph& graph, const Cut& from, const Cut& to, core::Stopwatch& watch);
 
 /// Describes a constraint on a set: if the set contains the element `first`, it must also contain the element `second`.

@@ -29,7 +29,7 @@ class Reduction {
  public:
   using VertexId = std::int32_t;
 
-  /// What to do with a forest if the search for its dominant schedule ends early because the limit is reached.
+  /// Says what to do with a forest if the search for its dominant schedule ends early because the limit is reached.
   enum class Unfinished : std::uint8_t {
     take,  ///< use any schedule of the forest; the whole schedule is valid, but need not be dominant
     leave  ///< keep the forest, and do not remove the vertex whose outgoing edge carries it
@@ -58,8 +58,8 @@ class Reduction {
   using Region = IsolatedSubgraph;
   /// Returns isolated subgraphs (isolated_subgraph.h) of the remaining graph, the smallest first. These subgraphs do
   /// not overlap, have at most `most` inner vertices, and are not the whole graph. replace() can be called for each of
-  /// them until run() is called again. After that, the regions must not be used, because run() can remove their edges
-  /// and vertices.
+  /// them until run() is called again. After run(), these subgraphs (regions) must not be used, because run() can
+  /// remove their edges and vertices.
   std::vector<Region> isolated_regions(std::size_t most);
 
   Expansion expand(const Region& region) const;

@@ -22,8 +22,8 @@ struct OrderSearchOptions {
 /// least. Alternates between beam searches of growing width, forwards and backwards (beam.h), and simulated annealing
 /// (anneal.h). The search begins with the order `start` or, if `start` is empty, with any order. Returns the best order
 /// found; its peak is never higher than the peak of the first order. Uses `threads` threads, including the caller's.
-/// Deterministic for a given number of threads, seed and work limit. Takes O(n + m) memory per thread, and up to a few
-/// hundred MB for wide beams.
+/// Deterministic for a given number of threads, seed and work limit. Takes O(n + m) memory per thread for n steps and m
+/// edges, and up to a few hundred MB for wide beams.
 std::vector<StepId> search_order(const StepGraph& graph, std::vector<StepId> start, const OrderSearchOptions& options,
                                  core::Stopwatch& watch, int threads = 1);
 

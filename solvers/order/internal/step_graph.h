@@ -44,8 +44,8 @@ class StepGraph {
   StepGraph(std::vector<Step> steps, std::vector<Edge> edges);
   /// Makes a step of each node, with the node's number. If some successors of a node read one of its values and others
   /// do not, a separate step after the value's readers frees the value. Such a step, called a release, runs no node. If
-  /// a node has a release as a successor, releases free all its values. Releases are numbered after the nodes. O(n +
-  /// m).
+  /// a node has a release as a successor, releases free all its values. Releases are numbered after the nodes. O(n + m)
+  /// for n nodes and m edges.
   explicit StepGraph(const core::Graph& graph);
 
   StepId step_count() const { return static_cast<StepId>(steps_.size()); }
@@ -93,7 +93,7 @@ std::int64_t memory(const StepGraph& graph, const Cut& cut);
 
 /// Returns the bytes in memory while `order` runs after the cut `from`. The first entry is memory(graph, from). Two
 /// entries follow for each step: the memory during the step and after it. The steps must be able to run in this order
-/// after the cut. O(n + m).
+/// after the cut. O(n + m) for n steps and m edges.
 std::vector<std::int64_t> profile(const StepGraph& graph, std::span<const StepId> order, const Cut& from);
 /// Returns the profile of an order that runs after the empty cut.
 std::vector<std::int64_t> profile(const StepGraph& graph, std::span<const StepId> order);

@@ -253,8 +253,9 @@ bool Search::settle(std::int32_t t, Side side) {
 }
 
 /// Excludes an offset of block b that has failed: its least offset (Side::bottom) or its largest (Side::top). Also
-/// excludes this offset for open blocks with the same alignment, sections and sizes, if their ranges of offsets imply
-/// that they would fail, too. Returns false if a block has no possible offset left.
+/// excludes this offset for those of the open blocks open_[begin, end) that have the same alignment, sections and
+/// sizes, if their ranges of offsets imply that they would fail, too. Returns false if a block has no possible offset
+/// left.
 bool Search::exclude(std::int32_t b, Side side, std::size_t begin, std::size_t end) {
   const std::int64_t least = least_[b], most = most_[b];
   for (std::size_t i = begin; i < end; ++i) {
@@ -359,8 +360,8 @@ Search::Result Search::search_part(std::size_t begin, std::size_t end) {
   }
 }
 
-/// Picks the byte about which the search decides next: the byte that the fewest blocks can use. Side::bottom stands for
-/// the byte at the section's `low`, Side::top for the byte just below its `high`.
+/// Picks the byte about which the search decides next: the byte that the fewest of the open blocks open_[begin, end)
+/// can use. Side::bottom stands for the byte at the section's `low`, Side::top for the byte just below its `high`.
 Search::Cell Search::pick_cell(std::size_t begin, std::size_t end) {
   std::int32_t l = first_[open_[begin]], r = l;
   for (std::size_t i = begin; i < end; ++i) r = std::max(r, last_[open_[i]]);
@@ -436,7 +437,7 @@ bool Search::touches(std::int32_t b, Cell cell) const {
 }
 
 /// Returns the block that is to be placed next in a cell, which is the lowest or highest free byte of a section.
-/// Returns -1 if no open block can cover that byte.
+/// Returns -1 if none of the open blocks open_[begin, end) can cover that byte.
 std::int32_t Search::pick_block(Cell cell, std::size_t begin, std::size_t end) {
   const auto level_at = [&](std::int32_t t) { return cell.side == Side::bottom ? low_[t] : capacity_ - high_[t]; };
   const std::int64_t floor = level_at(cell.section);

@@ -65,10 +65,12 @@ class Search {
     std::int32_t section = -1;
     Side side = Side::bottom;
   };
+  /// Two hashes that identify a part by its blocks and their ranges of offsets.
   struct Key {
     std::uint64_t a = 0, b = 0;
     bool operator==(const Key&) const = default;
   };
+  /// Records the old value of a variable that was changed, so that the change can be undone.
   struct Change {
     std::int64_t* where;
     std::int64_t was;

@@ -1,3 +1,7 @@
+// Searches for a plan by guided local search (explained in guided_search.h). A block is a group of buffers that share
+// one offset. Blocks may share bytes during the search; two blocks that are live at the same time form a pair, whose
+// shared bytes count with the weight of the pair.
+
 #include "cairn/solvers/plan/internal/guided_search.h"
 
 #include <algorithm>
@@ -215,7 +219,7 @@ void GuidedSearch::improve(std::int32_t b) {
   if (after > 0) visit(b);
 }
 
-/// Raises the weights of the pairs that share the most bytes in proportion to their weights.
+/// Raises the weights of the pairs of blocks for which the ratio of shared bytes to weight is largest or nearly so.
 void GuidedSearch::raise_weights() {
   constexpr double kNear = 0.5;  // weights of pairs rise whose ratio is at least this fraction of the largest ratio
   double largest = 0;

@@ -18,9 +18,9 @@ namespace cairn::solvers::plan {
 /// capacity from the beginning, but they may overlap. The search minimises the sum, over all pairs of blocks, of the
 /// bytes that they share times the weight of the pair. At first, the weight of a pair is the number of steps at which
 /// both are live. A move gives one block its best offset: along the offset, the sum changes linearly between the ends
-/// of other blocks, so that a sweep over these ends finds the minimum. If no move lowers the sum, the weights rise of
-/// those pairs that share the most bytes in proportion to their weight. Once no two blocks overlap, the offsets are a
-/// plan, and its blocks are moved down as far as possible.
+/// of other blocks, so that a sweep over these ends finds the minimum. If no move lowers the sum, the weights of some
+/// pairs rise: of those for which the ratio of shared bytes to weight is largest. Once no two blocks overlap, the
+/// offsets are a plan, and its blocks are moved down as far as possible.
 ///
 /// The search improves a given plan. It cannot prove that there is no plan. A block is treated as one rectangle, its
 /// bounds(). A search needs 4 bytes for each pair of blocks that are live at the same time, and the Problem that

@@ -55,7 +55,7 @@ class Occupancy {
 
   /// Visits the tree nodes that concern a rectangle, children before parents. Calls above() for the leaves of the
   /// rectangle's first and last section and for all their ancestors. Calls between() for the highest nodes that
-  /// together stand for the sections between these two.
+  /// together stand for all sections between the first and the last.
   template <class Between, class Above>
   void climb(const Rectangle& rectangle, const Between& between, const Above& above) const;
 

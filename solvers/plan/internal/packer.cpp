@@ -217,8 +217,9 @@ class Packer {
   }
 
   /// Improves packings by squeaky wheel optimisation (Joslin and Clements, 1999). A block that ends above the lower
-  /// bound gets a larger key, so that the skyline heuristic prefers it the next time. After kPatience rounds without a
-  /// lower packing, restarts with the keys of one of `starts`, changed at random. Ends after `rounds` rounds.
+  /// bound gets a larger key, so that the skyline heuristic prefers it the next time. Each entry of `starts` has one
+  /// key per block. After kPatience rounds without a lower packing, restarts with the keys of one entry, changed at
+  /// random. Ends after `rounds` rounds.
   void improve(const std::vector<std::vector<double>>& starts, int rounds) {
     constexpr int kPatience = 100;
     core::Random random(1);

@@ -81,8 +81,8 @@ class Placer {
   std::optional<TimeIndex> index_;
   Fit fit_ = Fit::best;
   std::vector<Placed> forbidden_;  ///< forbidden addresses, as rectangles that are live at all steps
-  /// With a TimeIndex: the placed rectangles in the order of placement. Without: the placed rectangles and the
-  /// forbidden addresses, by ascending offset.
+  /// With a TimeIndex: the placed rectangles in the order of placement. Without a TimeIndex: the placed rectangles and
+  /// the forbidden addresses, by ascending offset.
   std::vector<Placed> placed_;
   std::vector<Placed> found_;
   /// Open intervals of offsets at which the current block would overlap a placed rectangle.

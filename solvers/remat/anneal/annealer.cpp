@@ -354,8 +354,8 @@ bool Annealer::straighten() {
 }
 
 /// Updates the placement after a move that changed the cost by `cost_change`. Returns false if the move must be undone,
-/// because it is unlikely to be accepted or because Placement::crowded() holds. Many moves that raise the cost are
-/// given up before their conflicts are computed, which saves most of the work.
+/// because it is unlikely to be accepted or because the placement has no room to record it (Placement::crowded()). Many
+/// moves that raise the cost are given up before their conflicts are computed, which saves most of the work.
 bool Annealer::place_again(double cost_change, double excess_before) {
   constexpr int kRepairs = 12;
   constexpr double kHopeless = 10, kGivenUp = 0.3;

@@ -202,8 +202,8 @@ class Editor {
     for (std::int32_t k = parent.read_begin[s]; k < parent.read_begin[s + 1]; ++k)
       least = std::max(least, parent.source[k] + 1);
     const Step most = parent.first_read[s] == kNoStep ? parent.length() : parent.first_read[s];
-    // The step moves to the position right before the step `to`. The two ends of the range are preferred, because there
-    // the lifetimes of some values are shortest.
+    // The step moves to the position right before the step `to`. The step can run at all positions from `least` to
+    // `most`. These two ends are preferred, because there the lifetimes of some values are shortest.
     const std::int64_t where = draw_below(random, 4);
     Step to = where == 0 ? least : most;
     if (where > 1) to = least + static_cast<Step>(draw_below(random, most - least + 1));
@@ -238,6 +238,7 @@ class Editor {
   std::vector<Step> chain_, lost_;
 };
 
+/// Holds the islands and makes one generation after another.
 class Population {
  public:
   Population(const core::Graph& graph, std::span<const core::Schedule> starts, std::int64_t budget,
@@ -360,7 +361,8 @@ class Population {
   std::int64_t budget_;
   const PopulationOptions& options_;
   sim::Simulator& simulator_;
-  /// Simulator on the host. Replaces simulator_ after the device of simulator_ has failed; null before.
+  /// Simulator on the host, which replaces simulator_ after the device of simulator_ has failed. Until then, it is
+  /// null.
   std::unique_ptr<sim::Simulator> instead_;
   std::vector<std::int32_t> rank_;
   std::vector<Editor> editors_;

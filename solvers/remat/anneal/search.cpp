@@ -97,7 +97,7 @@ class Island {
  private:
   void begin_run(std::int64_t moves_left) {
     // With about one move for each node, a run can only reach the nearest local minimum. A high temperature helps only
-    // with about a thousand moves for each node.
+    // with about a thousand moves for each node. So the first temperature grows with the number of moves.
     constexpr double kLeastHot = 0.1, kMostHot = 10, kLeastCold = 0.02, kMostCold = 0.12, kThorough = 1000;
     constexpr std::int64_t kShortest = 20'000, kMovesOfNode = 100;
     const auto nodes = static_cast<std::int64_t>(graph_.node_count());
@@ -170,6 +170,7 @@ class Island {
   std::vector<NodeId> polished_;
 };
 
+/// Runs the islands, exchanges their schedules, and sets their goals.
 class Search {
  public:
   Search(const core::Graph& graph, const SolveOptions& options, const std::function<bool()>& between,
@@ -366,8 +367,8 @@ class Search {
   std::vector<std::unique_ptr<Island>> islands_;
   Goal goal_;
   bool lowering_ = false;  ///< whether the goal is a lower peak rather than a lower cost
-  /// How far the next goal is below the lowest known peak, as a fraction of the distance from this peak to its lower
-  /// bound.
+  /// Distance from the lowest known peak down to the next goal, as a fraction of the distance from this peak down to
+  /// the lower bound on the peak.
   double step_ = 0.02;
   int aimed_runs_ = 0;            ///< largest number of runs that any island had finished when the goal was set
   std::int64_t aimed_peak_ = -1;  ///< peak of the incumbent when the goal was set

@@ -1,3 +1,6 @@
+// Recomputes values from checkpoints (chen_remat() in baselines.h). The forward part, a prefix of the input order, is
+// divided into segments. A value that only its own segment reads is dropped at the end of the segment.
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -48,7 +51,7 @@ core::Schedule checkpointed(const core::Graph& graph, const std::vector<std::int
   std::vector<std::int32_t> segment_of(graph.node_count(), kTail);
   for (std::int32_t i = 0; i < length; ++i) segment_of[order[i]] = segment[i];
   // A value is dropped at the end of its segment if no other segment reads it. Values of the last segment are not
-  // dropped, because the steps that come after the forward part follow directly.
+  // dropped, because the steps after the forward part follow directly and would have to compute them again at once.
   std::vector<std::uint8_t> dropped(graph.node_count(), 0);
   for (std::int32_t i = 0; i < length; ++i) {
     const NodeId v = order[i];

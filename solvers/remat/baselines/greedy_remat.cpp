@@ -1,3 +1,6 @@
+// Drops values greedily where memory exceeds a limit, and computes them again before their next use (greedy_remat() in
+// baselines.h).
+
 #include <algorithm>
 #include <cstdint>
 #include <utility>

@@ -54,8 +54,9 @@ struct ChainPrices::Exact {
     return prices.graph_.cost(v) / prices.stages_.cost_unit() << prices.shift_;
   }
   /// Returns an amount that is subtracted from the bound in stage t, where x is available at no price, and added again
-  /// at the next use of x. The sum stays the same, but rest() and worth() then show at once what it costs to drop x.
-  /// The amount is the cost of making x minus the price of holding x until the next use.
+  /// at the next use of x. The sum stays the same. But in the stages between t and that use, the results of rest() and
+  /// worth() then already contain what it costs to drop x. The amount is the cost of making x minus the price of
+  /// holding x until the next use.
   std::int64_t advance(std::int32_t t, core::ValueId x) const {
     const core::NodeId v = prices.graph_.producer(x);
     if (!in_advance || prices.stages_.node(v).once || prices.graph_.value_size(x) == 0) return 0;
@@ -153,10 +154,10 @@ Number ChainPrices::forward(Rules& rules) {
         left[x] = price;
         share[x] = Number{0};
         bool shared = false;
-        // Until its next certain use, x need not be held, because x can also be computed again there. So x keeps only a
-        // part of its price, namely at most the cost of making x minus the price of holding x until that use. The rest
-        // of the price is charged to the nodes that can run again in this stage and read x. If x has no certain use
-        // later, these nodes are charged the whole price.
+        // Let s be the next stage in which x is surely read. Until s, x need not be held, because x can also be
+        // computed again there. So x keeps only a part of its price: at most the cost of making x minus the price of
+        // holding x until s. The rest of the price is charged to the nodes that can run again in this stage and read x.
+        // If there is no such stage s, these nodes are charged the whole price.
         if (const std::int32_t readers = price > 0 ? uses_.readers_again(t, x) : 0; readers > 0 && !uses_.used(t, x)) {
           const bool later = uses_.next_use(t, x) >= 0;
           const Number kept = !later ? Number{0} : node.once ? price : std::min(price, rules.until_next_use(t, x));

@@ -54,7 +54,8 @@ class ChainStages {
   };
 
   /// Describes the schedules within the budget that cost less than `known_cost`. If `known_cost` is kUnknownCost,
-  /// describes all schedules within the budget. The nodes of the chain must be distinct. O(n + m).
+  /// describes all schedules within the budget. The nodes of the chain must be distinct. O(n + m) for n nodes and m
+  /// edges.
   ChainStages(const core::Graph& graph, std::vector<core::NodeId> chain, std::int64_t budget, std::int64_t known_cost);
 
   const core::Graph& graph() const { return graph_; }
@@ -76,7 +77,7 @@ class ChainStages {
   /// an input or output of c_t, if x is surely in memory there (see Value), or if x is kept and t = K.
   bool forced(std::int32_t t, core::ValueId x) const;
   /// Returns whether the values for which forced(t, x) holds are within the budget for every t. If not, there is no
-  /// schedule within the budget that costs less than the known cost. O(n + m).
+  /// schedule within the budget that costs less than the known cost. O(n + m) for n nodes and m edges.
   bool fits() const;
 
  private:
@@ -93,7 +94,8 @@ class ChainStages {
 };
 
 /// Builds ChainStages for a chain. If ChainStages::size() exceeds `allowed`, leaves out nodes of the chain until the
-/// size is at most `allowed`. Returns nothing if the watch expires. Takes O(n + m) time for each chain that it tries.
+/// size is at most `allowed`. Returns nothing if the watch expires. Takes O(n + m) time for each chain that it tries,
+/// for n nodes and m edges.
 std::optional<ChainStages> stages_of_size(const core::Graph& graph, std::vector<core::NodeId> chain,
                                           std::int64_t budget, std::int64_t known_cost, std::int64_t allowed,
                                           core::Stopwatch& watch);

@@ -37,6 +37,8 @@ struct StageStates {
   std::vector<core::NodeId> runs;
 };
 
+/// Runs the search. expand() goes from a state at the end of one stage to the states at the end of the next stage; it
+/// chooses the nodes that run in this stage, and the values to be kept or dropped.
 class ChainSearch {
  public:
   ChainSearch(const ChainStages& stages, const ChainPrices& prices, std::int64_t most_extra, std::int64_t memory_bytes,

@@ -30,6 +30,8 @@ constexpr std::int64_t kMostPairs = std::int64_t{1} << 20;
 
 constexpr int kRounds = 300;
 
+/// Computes the bound of cost_bound(). The relaxation is a simpler problem whose constraints every schedule meets
+/// (cost_bound.h), so its optimum is a lower bound. An engine is an external solver, here HiGHS.
 class CostBounding {
  public:
   CostBounding(const core::Graph& graph, const CostBoundOptions& options)
@@ -136,8 +138,8 @@ class CostBounding {
     core::Limit limit = watch_.rest();
     if (with_engine) limit.work = std::min(limit.work, kEngineBetterAfter);
     core::Stopwatch part(limit);
-    // Repeat the search with a rising limit on the cost, because a low limit leaves few states. If a search with some
-    // limit finds nothing, the cost is proved to be above the limit.
+    // Repeat the search with a rising limit on the cost, because a search with a low limit keeps few states and is
+    // fast. If a search with some limit finds nothing, the cost is proved to be above the limit.
     const std::int64_t open = known == kUnknownCost ? (std::int64_t{1} << 58) / prices.one() - least
                                                     : (known - base + unit - 1) / unit - 1 - least;
     const std::int64_t first = std::max<std::int64_t>(known == kUnknownCost ? least / 64 : open / 16, 0);

@@ -1,3 +1,5 @@
+// Finds the cheapest schedule of a small graph by an exact search over the contents of memory (exact_remat.h).
+
 #include "cairn/solvers/remat/exact/exact_remat.h"
 
 #include <fmt/format.h>

@@ -286,8 +286,8 @@ std::int32_t LiveSetSearch<Set>::without_useless_values(std::int32_t index) {
 }
 
 /// Returns whether an expanded state in which the same nodes have run holds at least all values of this state at no
-/// higher cost. Compares only with the states expanded latest, up to a limit. Otherwise, adds this state to the
-/// expanded ones.
+/// higher cost. Compares only with the states expanded latest, up to a limit. If there is no such state, adds this
+/// state to the expanded ones and returns false.
 template <class Set>
 bool LiveSetSearch<Set>::dominated(const Arrival& arrival) {
   // More comparisons skip few further states, so they pay off only in a search that must prove its result.
@@ -345,8 +345,8 @@ bool LiveSetSearch<Set>::frees_what_it_takes(const Arrival& arrival, std::int32_
   if (bytes(memory) + node.during > limits_.budget) return false;
   std::int64_t taken = bytes(node.outputs & wanted);
   if (taken == 0) return true;
-  // There are two exceptions. An output of v that is in memory can be dropped now and made again later. If v can run
-  // more than once, its inputs are needed again.
+  // The argument fails in two cases. If an output of v is in memory, it can be dropped now and made later, when v runs.
+  // If v can run more than once, its inputs are needed again, so v does not free them.
   if ((node.outputs & arrival.state.memory) != 0 || cost_of(v) <= slack_of(arrival)) return false;
   const Set useful = arrival.rest | arrival.extra;
   for_each_in(node.inputs & memory & ~problem_->target, [&](std::int32_t x) {

@@ -391,7 +391,7 @@ bool WindowSearch::improve(std::vector<NodeId>& steps, core::Stopwatch& watch) {
   const auto [begin, end] = pick();
   const Outcome outcome = improve_window(steps, begin, end, static_cast<std::int64_t>(most_states_), watch);
   // If slack_ is 0, the search only finds other orders of the same cost. Such a search does not show which length of
-  // windows is best.
+  // windows is best, so length_ is not changed.
   if (slack_ > 0) length_ = std::clamp(proved_ ? length_ * 1.02 : length_ * 0.97, kShortest, kLongest);
   if (outcome == Outcome::improved) {
     most_states_ = std::max(most_states_ * 0.7, kFewestStates);

@@ -13,7 +13,7 @@ namespace cairn::solvers {
 /// once, between the forward and the backward pass.
 class GroupGraph {
  public:
-  /// Builds the graph for a layer of the graph `whole`. O(n + m) for the whole graph.
+  /// Builds the graph for a layer of the graph `whole`. O(n + m) if `whole` has n nodes and m edges.
   GroupGraph(const core::Graph& whole, const Layer& layer);
 
   /// Returns the graph for schedules with a peak of at most `peak` bytes. The extra node gets so much scratch (memory

@@ -145,6 +145,7 @@ PartitionGraph partition_graph(const Graph& graph, const std::vector<Layer>& lay
   return parts;
 }
 
+/// Holds one hierarchy of groups. Finds options of its groups, and schedules of its top level.
 class Hierarchy {
  public:
   Hierarchy(const Graph& graph, const std::vector<Layer>& layers, const PartitionGraph& parts,
@@ -334,7 +335,8 @@ class Hierarchy {
         needs = offer(std::move(answer.schedule));
       }
     }
-    // Each GroupGraph visits the whole graph. This takes too long if there are many kinds.
+    // Making a GroupGraph visits the whole graph, which takes too long if there are many kinds. In that case, the other
+    // solvers are not called.
     if (!options_.others || kinds_.size() > 2000) return;
     const GroupGraph alone(graph_, group.layer);
     for (int i = 1; i < options_.budgets && !watch.passed(); i += 2) {
@@ -381,6 +383,7 @@ class Hierarchy {
   std::atomic<std::int64_t> work_{0};
 };
 
+/// Makes one or several hierarchies, and offers their schedules to the incumbent, i.e. the best schedule so far.
 class HierarchySearch {
  public:
   HierarchySearch(const Graph& graph, const std::vector<Layer>& layers, const HirematOptions& options,

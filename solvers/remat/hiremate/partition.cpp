@@ -70,8 +70,8 @@ Rows predecessors_of_items(const PartitionGraph& graph, const Rows& values) {
 
 /// Finds the immediate dominators. In a DAG, the immediate dominator of an item is the lowest common ancestor of its
 /// predecessors in the dominator tree. So the tree is built by adding one leaf for each item. Each tree node stores its
-/// parent and a jump to one higher ancestor (Myers 1983). This takes O(n) memory, and O(log n) time per common
-/// ancestor. Tree node 0 is the virtual source; item x is tree node x + 1.
+/// parent and a jump to one higher ancestor (Myers 1983). For n items, this takes O(n) memory, and O(log n) time per
+/// common ancestor. Tree node 0 is the virtual source; item x is tree node x + 1.
 Items dominators(Item items, const Rows& predecessors) {
   Items parent(items + 1, 0), jump(items + 1, 0), depth(items + 1, 0);
   const auto common_ancestor = [&](Item a, Item b) {
@@ -212,8 +212,8 @@ class CandidateRound {
 
   /// Computes the score of a candidate by equation 1 of Gusak et al. Its main factor is the number of bytes of all
   /// values that cross the candidate's boundary: an item inside and an item outside make or read the value. Begins with
-  /// alone_ of the item that has the most values, and corrects this sum by the values of the other items. So an item
-  /// with very many values does not make this function slow.
+  /// the bytes of all values of the item that has the most values (alone_), and corrects this sum by the values of the
+  /// other items. So an item with very many values does not make this function slow.
   double score(const Candidate& candidate) {
     ++mark_;
     members_.clear();
@@ -308,7 +308,7 @@ class CandidateRound {
 /// Divides the order into runs of at most `longest` consecutive items. Minimises the sum of the bytes that are in
 /// memory at the boundaries between runs. Of several such divisions, takes the one with the fewest runs. Any two
 /// neighbouring runs together have more than `longest` items, because joining them would be better. So there are at
-/// most twice as many runs as necessary. Takes O(m + n * longest) time for n items.
+/// most twice as many runs as necessary. Takes O(m + n * longest) time for n items and m readers of values.
 std::vector<Items> consecutive_runs(const PartitionGraph& graph, Item longest) {
   const Item items = graph.items;
   // Indexed by item: bytes of the values made before this item and read by this item or a later one.

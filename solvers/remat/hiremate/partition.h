@@ -45,7 +45,8 @@ struct Partition {
 
 /// Finds the immediate dominator of each item, in the graph with a virtual source before all items that read nothing.
 /// The dominators of an item are the items that lie on all paths from the source to it. The immediate dominator is the
-/// last of these before the item itself. -1: the immediate dominator is the source. O((n + m) log n).
+/// last of these before the item itself. -1: the immediate dominator is the source. O((n + m) log n) for n items and m
+/// readers of values.
 std::vector<std::int32_t> immediate_dominators(const PartitionGraph& graph);
 
 /// Partitions the graph bottom-up by H-Partition, Algorithm 1 of Gusak et al. 2025. A round works as follows:
@@ -58,14 +59,15 @@ std::vector<std::int32_t> immediate_dominators(const PartitionGraph& graph);
 ///
 /// All groups are convex, so each level is acyclic. Consecutive items become groups in three cases: no candidate is
 /// left while there are still too many items; slow rounds exceed their limit; `watch` expires. Takes nearly linear
-/// time, O((n + m) M^l log n). docs/remat/hiremate.md explains the choices that the paper leaves open. Throws
-/// core::InputError if most_top < 1, most_lower < 2, alpha is not finite, or slow_rounds is not >= 0.
+/// time, O((n + m) M^l log n) for n items and m readers of values. docs/remat/hiremate.md explains the choices that the
+/// paper leaves open. Throws core::InputError if most_top < 1, most_lower < 2, alpha is not finite, or slow_rounds is
+/// not >= 0.
 Partition h_partition(const PartitionGraph& graph, const PartitionOptions& options, core::Stopwatch& watch);
 
 /// Partitions the graph into groups of at most `longest` consecutive items. The boundaries are chosen where the fewest
 /// bytes are in memory. Afterwards joins consecutive groups to larger groups until at most `most_top` are left. This
 /// gives few levels and groups of similar size, and suits graphs whose input order follows their structure. O(m + n
-/// longest). Throws as h_partition() does.
+/// longest) for n items and m readers of values. Throws as h_partition() does.
 Partition partition_into_runs(const PartitionGraph& graph, std::int32_t most_top, std::int32_t longest);
 
 }  // namespace cairn::solvers

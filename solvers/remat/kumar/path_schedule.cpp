@@ -167,7 +167,8 @@ void PathScheduler::forget(const std::vector<std::int32_t>& nodes) {
 std::int32_t PathScheduler::compute(const std::vector<std::int32_t>& targets) {
   const std::vector<std::int32_t> nodes = with_ancestors(targets, {-1, bag_count_, true});
   for (const std::int32_t v : targets) ++wanted_[v];
-  // Equal calls share a list. A call's steps depend only on its targets and on the nodes that it has to run.
+  // Equal calls of compute() share one list of steps, because the steps of a call depend only on its targets and on the
+  // nodes that it has to run.
   Key key{nodes.size(), targets.size()};
   const auto add = [&](std::uint64_t number, std::uint64_t salt) {
     key.a += core::Random(number * 2 + salt).next();

@@ -79,7 +79,7 @@ class PathScheduler {
 
   /// Measures a schedule by going through it from its end to its start. If `drop_unread`, leaves out each step whose
   /// outputs are not read later. If `steps` is not null, stores the remaining steps there. Takes O(length * in-degree)
-  /// time and, apart from `steps`, O(n) memory.
+  /// time and, apart from `steps`, O(n) memory for n nodes.
   PathScheduleMeasures measure(std::int32_t list, bool drop_unread, std::vector<core::NodeId>* steps = nullptr) const;
 
  private:

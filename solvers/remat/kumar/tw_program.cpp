@@ -297,7 +297,7 @@ std::optional<std::vector<NodeId>> TwProgram::steps_within(std::int64_t bytes, s
 }
 
 void TwProgram::emit_within(std::int32_t number, std::int64_t held, Emission& emission) {
-  // Every node that the procedure needs runs at least once.
+  // Every node that the procedure needs runs at least once. So the whole schedule has at least this number of steps.
   const std::int64_t at_least = static_cast<std::int64_t>(emission.steps.size()) + procedures_[number].node_count;
   if (emission.stopped || emission.watch.charge(procedures_[number].node_count).expired() ||
       at_least > emission.most_steps) {

@@ -30,7 +30,7 @@ using core::NodeId;
 constexpr std::int64_t kMostWritten = kMostRetained;  // largest number of steps of a schedule that is written out
 // Largest number of steps of a schedule that is only measured.
 constexpr std::int64_t kMostLookedAt = 50'000'000;
-// Largest number of steps of a streamed schedule, for which one bit per step is stored.
+// Largest number of steps of a schedule that stream_tw_remat() passes on piece by piece. One bit per step is stored.
 constexpr std::int64_t kMostStreamed = std::int64_t{1} << 36;
 
 /// Returns the given decomposition or, if there is none, the min-fill decomposition.

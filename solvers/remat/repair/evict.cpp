@@ -36,6 +36,7 @@ struct Eviction {
   double price = 0;        ///< cost per byte freed
 };
 
+/// Evicts values from the schedule, in rounds. Each round relieves the worst step.
 class Evictor {
  public:
   Evictor(const core::Graph& graph, EditableSchedule& schedule, std::int64_t budget, std::uint64_t noise_seed,

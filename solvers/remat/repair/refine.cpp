@@ -1,3 +1,5 @@
+// Improves schedules by rounds of ruin and recreate (refine.h): evictions, followed by retentions of values in memory.
+
 #include "cairn/solvers/remat/repair/refine.h"
 
 #include <algorithm>

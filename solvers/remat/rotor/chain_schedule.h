@@ -126,7 +126,8 @@ class ChainTable {
   /// Returns the least time of the persistent schedules within the level. Returns infinity if no schedule is within the
   /// level. Times are added up in doubles, which are exact up to 2^53.
   double time(std::int64_t level) const;
-  /// Returns a schedule that takes time(level). Returns no steps if this time is infinite. O(n (n + w)).
+  /// Returns a schedule that takes time(level). Returns no steps if this time is infinite. O(n (n + w)) for n stages
+  /// with w ways and turns each.
   std::vector<ChainStep> steps(std::int64_t level) const;
 
  private:

@@ -1,3 +1,5 @@
+// Divides a graph into layers (layers.h). A layer is one forward node with its backward nodes.
+
 #include "cairn/solvers/remat/rotor/layers.h"
 
 #include <fmt/format.h>

@@ -28,6 +28,7 @@ std::int64_t affordable_levels(const ChainProblem& problem, std::int64_t work, c
   return std::max<std::int64_t>(1, std::min(wanted, options.memory_bytes / 2 / (8 * n * (n + 1))));
 }
 
+/// Searches for schedules of one division of the graph into a chain of blocks.
 class BlockChainSearch {
  public:
   BlockChainSearch(const core::Graph& graph, const RotorOptions& options, Incumbent& incumbent, core::Stopwatch& watch,

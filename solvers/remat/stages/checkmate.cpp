@@ -116,6 +116,8 @@ class StageSearch {
   core::EditableSchedule work_;
 };
 
+/// Runs the two solvers. The program is the integer program that StageModel builds; HiGHS or CP-SAT solves it and is
+/// called the engine.
 class Checkmate {
  public:
   Checkmate(const core::Graph& graph, const CheckmateOptions& options)
@@ -251,8 +253,8 @@ class Checkmate {
   }
   void take_cost_bound(const StageModel& stages, const EngineAnswer& answer) {
     if (answer.status == EngineStatus::infeasible) {
-      // The engine computes with tolerances, so this answer can be wrong. A known schedule within the budget disproves
-      // it.
+      // The engine computes with tolerances, so its answer that no schedule is within the budget can be wrong. The
+      // answer is ignored if such a schedule is known.
       if (!incumbent_.within_budget()) incumbent_.raise_lower_bound(*options_.budget + 1);
     } else if (answer.whole_bound() > 0) {
       const std::int64_t bound = stages.objective(answer.whole_bound());
@@ -275,7 +277,8 @@ class Checkmate {
     }
   }
   void take_peak_bound(const StageModel& stages, const EngineAnswer& answer) {
-    // The program allows the incumbent's peak, so it can only be infeasible because of a tolerance.
+    // The program allows the incumbent's peak, so it has a solution. If the engine calls it infeasible, a tolerance is
+    // the reason, and the answer is ignored.
     if (answer.status == EngineStatus::infeasible || answer.whole_bound() <= 0) return;
     incumbent_.raise_lower_bound(std::min(stages.objective(answer.whole_bound()), incumbent_.least_peak()));
   }

@@ -472,6 +472,7 @@ class Windows {
   Stages near_;  ///< indexed by rank: ranks of the node's readers and of their readers
 };
 
+/// Runs the two phases of the solver. The engine is CP-SAT.
 class Moccasin {
  public:
   Moccasin(const core::Graph& graph, const SolveOptions& options, bool staged)

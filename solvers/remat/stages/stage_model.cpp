@@ -194,7 +194,8 @@ void StageModel::add_needs(std::int32_t stage) {
 void StageModel::add_memory_rows(std::int32_t stage) {
   // Number of values whose producers come before this stage's node.
   const auto values = static_cast<std::size_t>(nodes_[stage].value_begin);
-  // For each value, the entry that says whether the value is in memory at the step being passed.
+  // The loops below go through the steps of the stage. For each value, now[] has the entry that says whether the value
+  // is in memory at the current step.
   std::vector<Entry> now(values);
   std::int64_t most = 0;  // total size of the values that can be in memory at that step, in units
   for (std::size_t i = 0; i < values; ++i) {

@@ -1,3 +1,6 @@
+// Computes lower bounds on the cost from what is in memory at a few moments (cut_bound.h). A moment is the first run of
+// a node.
+
 #include "cairn/solvers/remat/bound/cut/cut_bound.h"
 
 #include <algorithm>
@@ -15,6 +18,7 @@
 namespace cairn::solvers {
 namespace {
 
+/// Tries moments one after another, and keeps the highest bound in answer_.
 class CutBounding {
  public:
   CutBounding(const core::Graph& graph, const MomentCutOptions& options, std::int64_t enough,
@@ -33,8 +37,8 @@ class CutBounding {
   }
 
  private:
-  /// Stores what a MomentBound found: the moment, the bound on the extra cost, and the price of a byte that gives this
-  /// bound.
+  /// Stores what a MomentBound found for one moment (the first run of a node): the bound on the extra cost, i.e. the
+  /// cost above the cost of running each node once, and the price of a byte that gives this bound.
   struct Single {
     Moment moment;
     std::int64_t extra;
@@ -96,7 +100,8 @@ class CutBounding {
     if (singles_.size() > std::max(options_.solved, kPartners)) singles_.pop_back();
   }
 
-  /// Raises the bounds of the best moments to the optima of their integer programs. Then adds moments to the best one.
+  /// Raises the bounds of the best moments to the optima of their integer programs (moments_program.h). Then adds
+  /// moments to the best one, so that one program bounds the cost from several moments together.
   void solve_best() {
     std::optional<Moments> best;
     std::vector<double> prices;
@@ -131,8 +136,9 @@ class CutBounding {
     return best;
   }
 
-  /// Solves the integer program of the moments, beginning with the prices `start`. If this raises the bound, or if no
-  /// choice is known, takes over the choice and the prices, and returns true.
+  /// Solves the integer program of the moments, beginning with the prices `start`. Its solution is a choice: in which
+  /// stages nodes run, and what is held at the moments. If the solution raises the bound, or if no choice is known yet,
+  /// stores the choice and its prices, and returns true. Otherwise returns false.
   bool take(const Moments& moments, std::vector<double> start, std::int64_t known, std::vector<double>& prices,
             core::Stopwatch& watch) {
     known = std::max(known, answer_.value - base_);

@@ -48,6 +48,7 @@ void Moments::find_stages() {
 
 namespace {
 
+/// Makes the schedule of follow_choice().
 class ChoiceFollower {
  public:
   ChoiceFollower(const core::Graph& graph, const MomentsChoice& choice)

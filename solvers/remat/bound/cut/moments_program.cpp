@@ -21,6 +21,9 @@ namespace {
 using core::NodeId;
 using core::ValueId;
 
+/// Builds the dynamic program and solves it. The program treats one node after another, from the last to the first; the
+/// part of the program that belongs to a node is called an item. For each item, a choice says in which stages the node
+/// runs. A label stands for one choice for each of the first items.
 class MomentsProgram {
  public:
   MomentsProgram(const core::Graph& graph, const Moments& moments, std::vector<double> prices, core::Stopwatch& watch)
@@ -390,8 +393,8 @@ class MomentsProgram {
 
   /// Raises the bound by searches with rising thresholds (see search()).
   void raise(MomentsOptimum& optimum, std::int64_t known, std::int64_t most) {
-    // The first threshold is higher than the bound by the fraction 1 / kPart of the bound. The distance grows by the
-    // factor kFaster from one threshold to the next.
+    // The first threshold is higher than the bound by `step`, which is the fraction 1 / kPart of the bound. After each
+    // threshold, `step` grows by the factor kFaster.
     constexpr std::int64_t kPart = 500, kFaster = 4;
     const std::int64_t dearest = dearest_choice();
     std::int64_t step = optimum.extra / kPart;

@@ -1,3 +1,6 @@
+// Offers schedules that follow cuts to the incumbent, i.e. to the best schedule found so far (offer_cut.h). A cut says
+// which nodes run again after a moment, the first run of a node, and which values are in memory at this moment.
+
 #include "cairn/solvers/remat/bound/cut/offer_cut.h"
 
 #include <limits>
@@ -57,7 +60,7 @@ void bisect_cuts(const core::Graph& graph, std::int64_t low, Incumbent& incumben
   std::int64_t high = incumbent.peak();
   while (high - low > high / kNear && !watch.expired_now()) {
     const std::int64_t budget = low + (high - low) / 2;
-    // Integer programs take more time than they save here.
+    // No integer programs are solved here, because they take more time than they save.
     MomentCutOptions options = options_for(budget, incumbent);
     options.solved = 0;
     const CutBound bound = cut_bound(graph, options, std::numeric_limits<std::int64_t>::max(), {}, watch);

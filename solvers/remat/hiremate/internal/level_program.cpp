@@ -236,7 +236,8 @@ void Program::add_values(std::int32_t t) {
   for (std::size_t d = 0; d < model.data.size() && goes_on(); ++d) {
     const Datum& datum = model.data[d];
     if (constant(datum) || datum.maker > t || last_read_[d] < t) continue;
-    // Go through the readers from the last to the first, because each variable depends on the next one.
+    // Go through the readers from the last to the first, because the variable of a reader depends on the variable of
+    // the next reader.
     Variable later = kept(t + 1, d);
     std::vector<std::pair<std::int32_t, Variable>>& needed = needed_[t][d];
     for (auto reader = steps.rbegin(); reader != steps.rend(); ++reader) {
@@ -287,7 +288,7 @@ LinearSum Program::held_at(std::int32_t t, std::int32_t k, std::span<const Way::
     if (constant(datum)) {
       if (datum.maker == t || datum.maker == k) continue;  // an output is counted in the bytes of the way itself
       const std::int32_t last = datum.readers.empty() ? datum.maker : datum.readers.back();
-      // The last reader can free the value during its run.
+      // The last reader can free the value during its run. So there, the value counts only until it has been read.
       if (last > t || (last == t && (k != t || read))) held.fixed += datum.bytes;
       continue;
     }
