@@ -161,9 +161,9 @@ struct Diamond {
 };
 
 /// Returns a graph whose input order has a peak of 400 bytes, but no memory plan below 500 bytes. In 400 bytes, a and c
-/// would have to share the old addresses of z, and b and d those of y. Later, e needs the addresses of a and b in one
-/// piece, and w needs those of c and d in one piece. But a cannot lie beside b while c lies beside d. Another order of
-/// the steps has a plan of 400 bytes.
+/// would have to share the old addresses of z, and b and d those of y. Later, e takes the addresses of a and b, which
+/// must therefore be neighbours, and w takes those of c and d, which must be neighbours, too. But a cannot lie beside b
+/// while c lies beside d. Another order of the steps has a plan of 400 bytes.
 inline std::string fragmenting_graph() {
   core::GraphBuilder builder("gaps");
   const auto add = [&](const char* name, std::int64_t size, const std::vector<core::NodeId>& inputs = {}) {

@@ -189,7 +189,7 @@ TEST_CASE("what a solver proves of its own schedules alone is told as that") {
   const Json json = run_json(words, 3);
   check_reason(json);
   CHECK(json["lower_bound_scope"] == "input order kept in every stage, at most 2 occurrences of a node");
-  CHECK(json["least_feasible_bytes"].get<std::int64_t>() <= 15000);  // another solver meets this budget
+  CHECK(json["least_feasible_bytes"].get<std::int64_t>() <= 15000);  // another solver than moccasin meets this budget
   const Json info = run_json({"info", ffn, "--solver", "moccasin", "--budget", "15000"}, 3);
   check_fields(info, {{"fits", false},
                       {"fits_scope", "input order kept in every stage, at most 2 occurrences of a node"},

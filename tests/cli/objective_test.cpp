@@ -58,7 +58,8 @@ TEST_CASE("the knee says what is proved of it: that nothing of its memory costs 
   CHECK((json["gap_pct"] == 0) == (json["status"] == "optimal"));
   CHECK(json["proved"] == (json["status"] == "optimal" ? Json(within) : Json(nullptr)));
   CHECK(contains(run_command(words).out, within));
-  // The lower bound for the knee is a bound for the knee's memory as a budget. So solve finds nothing below it there.
+  // The lower bound on the cost holds for a budget equal to the knee's memory. So no schedule within that budget may
+  // cost less.
   const Json there =
       run_json(Words{"solve"} + kSixLayers +
                Words{"--work-limit", "400000", "--budget", std::to_string(json["planned_bytes"].get<std::int64_t>())});

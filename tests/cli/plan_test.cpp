@@ -152,8 +152,8 @@ TEST_CASE("plan keeps off forbidden addresses and out of the seams between banks
   const std::string output = folder / "out.csv";
   json_of({"--buffers", csv, "--bank", "8", "--bank", "10", "-o", output});
   CHECK(plan_faults(csv, output, {{8, 8}}) == "");
-  // Addresses of 20 bytes suffice if they are in one piece. In four banks of 5 bytes they do not suffice, because no
-  // buffer may cross from one bank into the next.
+  // 20 contiguous bytes of addresses suffice. Four banks of 5 bytes do not suffice, because no buffer may cross from
+  // one bank into the next.
   CHECK(json_of({"--buffers", csv, "--capacity", "20"})["fits"] == true);
   const auto pieces =
       run_command({"plan", "--buffers", csv, "--bank", "5", "--bank", "5", "--bank", "5", "--bank", "5"});

@@ -87,7 +87,9 @@ TEST_CASE("errors say sizes without eleven digits, and no percentage twice") {
   std::multiset<std::string> shares;
   const std::regex share("[0-9.]+%");
   for (std::sregex_iterator at(error.begin(), error.end(), share), end; at != end; ++at) shares.insert(at->str());
-  CHECK(shares.size() == 2);  // of the budget and of the lower bound, which is also the least budget
+  // The message has two percentages: that of the budget, and that of the lower bound, which here is also the least
+  // budget.
+  CHECK(shares.size() == 2);
   CHECK(std::set<std::string>(shares.begin(), shares.end()).size() == shares.size());
   // If two sizes look the same in KiB, the message also states them in bytes.
   const std::string close = run_command(Words{"solve"} + kFfn + Words{"--budget", "12287"}).err;

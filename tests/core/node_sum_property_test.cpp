@@ -27,7 +27,8 @@ using tests::random_order;
 using tests::show;
 using tests::Values;
 
-/// Returns whether `a` dominates `b`, by the literal definition in the reference. Other tests cover core::dominates().
+/// Returns whether the profile `a` dominates the profile `b`: two pointers can go through both such that the value of
+/// `a` is never above that of `b`. The reference computes this literally. Other tests cover core::dominates().
 bool dominates_literally(const Values& a, const Values& b) { return reference::dominates_by_pointers(a, b); }
 
 TEST_CASE("A node-sum graph is its weights and its distinct edges", "[node_sum]") {
@@ -363,8 +364,8 @@ TEST_CASE("Lemma 4.5: from any node-sum schedule to one that dominates", "[node_
     REQUIRE(bytes == reference::profile(graph, schedule));
     REQUIRE(dominates_literally(bytes, summed));
     strictly += !dominates_literally(summed, bytes);
-    // The proof of Lemma 4.5 first makes the node-sum schedule eager. After this step, too, the converted schedule must
-    // dominate.
+    // The proof of Lemma 4.5 first makes the node-sum schedule eager. The schedule that the eager one is converted to
+    // must dominate the node-sum schedule, too.
     const Order sooner = eager_schedule(reduction.graph, order);
     REQUIRE(dominates_literally(Evaluator(graph).profile(from_node_sum(reduction, sooner).steps), summed));
   }

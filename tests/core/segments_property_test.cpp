@@ -12,6 +12,9 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/reference_order.h"
 
+// Tests segments of memory profiles (section 6 of Jin et al.). A segment is a rise of memory to a peak and the drop to
+// the following valley. Its change is the rise minus the drop. A profile a dominates a profile b if two pointers can go
+// from their beginnings to their ends such that the value of a is never above that of b (Definition 2.3 of Jin et al.).
 namespace cairn::core::segments_property_test {
 namespace {
 

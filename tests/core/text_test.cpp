@@ -226,7 +226,7 @@ TEST_CASE("printable shows control characters and nothing but them differently",
   CHECK(printable("a\nb\tc\rd") == "a\\nb\\tc\\rd");
   CHECK(printable("\x1b[31mred\x7f") == "\\x1b[31mred\\x7f");
   CHECK(printable(std::string_view("\0x", 2)) == "\\x00x");
-  // The next character is the control sequence introducer (CSI) in one piece.
+  // The next text is the control sequence introducer (CSI) as one character, U+009B.
   CHECK(printable("\xc2\x9b") == "\\x9b");
   CHECK(printable("a\u202eb\u2028") == "a\\u202eb\\u2028");  // right-to-left override; line separator
   CHECK(printable("\xff\xc3") == "\\xff\\xc3");              // bytes that are not UTF-8

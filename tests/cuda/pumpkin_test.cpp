@@ -30,7 +30,8 @@ TEST_CASE("pumpkin on a device: the host's answer for up to 18 branches of 16 no
   }
 }
 
-/// Compares the device's answers with the host's on random small pumpkins. These have many ties and equal branches.
+/// Compares the device's answers with the host's on random small pumpkins, i.e. parallel branches between a source and
+/// a sink. These have many ties and equal branches.
 void check_small(int pumpkins) {
   const auto device = cuda::make_accelerator();
   Random random(2);
@@ -39,7 +40,8 @@ void check_small(int pumpkins) {
                        .copies = random.between(1, 3),
                        .length = random.between(0, 12),
                        .bytes = random.pick(std::vector<std::int64_t>{1, 2, 5, 40, 1000})};
-    if (i % 3 == 2) shape.bytes = std::int64_t{1} << 40;  // makes numbers that are too large for a NarrowTable
+    // In a third of the cases, numbers are too large for a NarrowTable, so that a WideTable is used.
+    if (i % 3 == 2) shape.bytes = std::int64_t{1} << 40;
     const solvers::PumpkinProblem problem = random_pumpkin(random, shape);
     solvers::PumpkinOptions options{.chunk = random.between(1, 1000), .go_on = [](std::int64_t) { return true; }};
     INFO(i);

@@ -52,7 +52,9 @@ std::vector<Results> results_of_steps(Executor& executor) {
 /// Returns a graph of a source and `count` branches. Each branch reads the source, and consists of two large synthetic
 /// nodes and a kept node.
 Graph branches(int count) {
-  constexpr std::int64_t kBytes = 40'000;  // too large for SmallSynthetic, so the kernels use the memory for hashes
+  // The outputs are too large for the kernel SmallSynthetic. So the nodes use two launches, which pass hashes through
+  // a separate memory.
+  constexpr std::int64_t kBytes = 40'000;
   std::vector<core::Node> nodes{make_node("source", kBytes)};
   for (int b = 0; b < count; ++b) {
     const auto first = static_cast<core::NodeId>(nodes.size());
@@ -73,7 +75,8 @@ Program program_apart(Device& device, const Graph& graph, std::int64_t overlap_s
   return runtime::compile(graph, schedule, plan, cuda::compile_options(device, false));
 }
 
-/// Returns the number of waits between streams in the capture of a step, without those at the fork and at the end.
+/// Returns the number of waits between streams in the capture of a step, without those where the streams fork and those
+/// where they join at the end.
 std::int64_t inner_waits(const Program& program, int streams) {
   return std::ssize(runtime::overlap(program, streams).waits);
 }
@@ -188,7 +191,8 @@ TEST_CASE("streams: a step that lacks a wait has other bits in some order") {
     const Results expected = results_of(program);
     for (std::int64_t wait = 1; wait <= inner_waits(program, 2); ++wait) {
       ++planted;
-      fake::drop_wait(1 + wait);  // wait 1 is at the fork
+      // Wait 1 is where the streams fork.
+      fake::drop_wait(1 + wait);
       Executor executor(device, program, {.streams = 2});
       bool same = true;
       for (std::uint64_t seed = 0; seed < 500 && same; ++seed) {

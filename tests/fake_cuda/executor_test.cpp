@@ -248,7 +248,8 @@ TEST_CASE("within a step nothing is allocated, freed or waited for") {
     CHECK((function == "kernel" || function == "cudaMemsetAsync" || function == "cudaEventRecordWithFlags" ||
            function == "cudaGetDevice"));
   }
-  // The same holds for timed runs, after the first of them has made the CUDA graph that measures times.
+  // Timed runs must not allocate or free anything either, after the first of them has made the CUDA graph that measures
+  // times.
   for (Executor* executor : {&replayed, &launched}) {
     executor->run(true);
     for (const auto& [function, count] : calls_of([&] { executor->run(true); })) {

@@ -71,7 +71,7 @@ void check_in_every_order(const Graph& given, const Schedule& schedule) {
 /// out, where 1 is the first and 0 leaves out none.
 bool fails(Device& device, const Program& program, std::int64_t waits, std::int64_t dropped, const Results& expected) {
   if (dropped > 0)
-    // The executor's first step is not captured, so its waits are skipped.
+    // The executor runs its first step without a capture. That step has `waits` waits of its own, which come first.
     fake::drop_wait(waits + dropped);
   try {
     Executor executor(device, program, {.poison = true});

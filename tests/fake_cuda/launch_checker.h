@@ -55,7 +55,7 @@ inline void check_launch(const Card& card, int threads, std::int64_t teams, std:
 /// and select() selects all elements.
 class LaunchChecker {
  public:
-  /// Returns the bytes of a destroyed array to the machine's free memory.
+  /// Gives the bytes of a destroyed array back to the machine's free memory.
   struct GiveBack {
     std::int64_t* free = nullptr;
     std::int64_t bytes = 0;

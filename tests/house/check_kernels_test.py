@@ -118,7 +118,9 @@ ptxas info    : Used 65 registers, used 1 barriers, 512 bytes smem, 544 bytes cm
         self.assertEqual(sorted(broken), ["local", "registers", "spills"])
         self.assertEqual((broken["spills"][0], broken["local"][0]), (20, 16))
         self.assertIn("20 bytes", broken["spills"][1])
-        kernels["k"].threads = 896  # 65 is rounded up to 72, and 896 * 72 < 65,536
+        # A thread's 65 registers are rounded up to 72, and 896 threads then need fewer than the 65,536 registers that
+        # there are.
+        kernels["k"].threads = 896
         self.assertNotIn("registers", check_kernels.broken_rules("k", kernels["k"]))
 
 

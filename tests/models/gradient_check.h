@@ -29,9 +29,10 @@ inline std::map<std::int32_t, core::NodeId> gradient_nodes(const core::Graph& gr
   return nodes;
 }
 
-/// Checks the gradient of every weight along a random direction: its slope must agree with the central difference of
-/// the loss over +-step. So `step` must be small compared with the distance to the next kink of a ReLU or of a maximum.
-/// Returns the names of the weights whose gradient is 0 everywhere. The gradients must be resident.
+/// Checks the gradient of every weight along a random direction: the slope of the loss that follows from the gradient
+/// must agree with the central difference of the loss over +-step. So `step` must be small compared with the distance
+/// to the next kink of a ReLU or of a maximum. Returns the names of the weights whose gradient is 0 everywhere. The
+/// gradients must be resident.
 inline std::vector<std::string> check_gradients(const core::Graph& graph, double step = 1e-6) {
   constexpr double kTolerance = 1e-5;    // relative error
   const double rounding = 1e-14 / step;  // error of the central difference, because the loss is accurate to about 1e-14

@@ -59,8 +59,8 @@ std::vector<std::pair<std::string, Counts>>& detailed() {
   return rows;
 }
 
-/// Prints a second table about the kernels since the last call: how often they do several things per 1000 warp
-/// instructions.
+/// Prints a second table about the kernels since the last call: how many instructions of each kind they run per 1000
+/// warp instructions, and how many divergent branches and accesses they have that slow them down.
 void print_details(std::string_view first) {
   fmt::print("\n| In 1000 warp instructions: {} |", first);
   for (const std::string_view name : kClassNames) fmt::print(" {} |", name);

@@ -155,7 +155,7 @@ class Device : public fake::MemoryWatch {
   }
 
   /// Returns the architecture of the PTX that runs, or 0 if there is no PTX. CUB chooses the shapes of its kernels by
-  /// it.
+  /// this architecture.
   int target() {
     try {
       if (!objects_.empty()) return target_of(ptx_of(objects_.front()->fat_binary));

@@ -164,8 +164,9 @@ class Program:
                     yield n, set(runs)
 
     def any_below(self, extra, prices):
-        """Returns whether some choice fits into memory and costs less than `extra`. If `extra` is None, any cost will
-        do."""
+        """Returns whether some choice fits into memory and costs less than `extra`. If `extra` is None, the cost does
+        not matter. `prices` has one number for each moment, its price for a byte. A partial choice is discarded if its
+        cost plus its priced bytes can no longer stay within the limit; wrong prices only make the search slower."""
         room, cost = self.moments.room, 0 if extra is None else UNIT
         need(len(prices) == len(room) and all(type(price) in (int, float) and 0 <= price < 1e300 for price in prices),
              "a price is wrong")

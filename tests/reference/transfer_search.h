@@ -236,8 +236,9 @@ class TransferSearch {
     }
   }
 
-  /// Goes on after a transfer was started, unless fetches would end too late. Each copy that is on the host, or on its
-  /// way there, must be fetched at least once, and all these fetches must end before the bound on the makespan.
+  /// Calls choose_starts() again after a transfer was started, unless fetches would end too late. Each copy that is on
+  /// the host, or on its way there, must be fetched at least once, and all these fetches must end before the bound on
+  /// the makespan.
   void start(const Gap& gap) {
     const State& state = gap.state;
     std::int64_t end = std::max(state.free[1], state.now);
@@ -292,9 +293,9 @@ class TransferSearch {
     return next;
   }
 
-  /// Returns whether a schedule can have two transfers in this order on the link, because transfers that start after
-  /// the same step are carried in the order of `finish`. The second one is complete before the next step. `first_over`
-  /// says whether the first one is, too.
+  /// Returns whether a schedule can have two transfers in this order on the link. Transfers that start after the same
+  /// step are carried in the order of `finish`. The second transfer is complete before the next step. `first_over` says
+  /// whether the first transfer is, too.
   bool in_order(const Job& first, const Job& second, bool first_over) const {
     const bool same_link = !duplex_ || first.fetch == second.fetch;
     if (instant_ || !same_link || first.start != second.start) return true;

@@ -62,7 +62,7 @@ TEST_CASE("device: products are cut where rows of A or C do not begin at 16 byte
   const auto logits = gemm_tiles(shape, kLimit);
   REQUIRE(logits);
   CHECK((!logits->a && logits->c));
-  CHECK(logits->rows == 256);  // number of rows, which have 50,264 elements each
+  CHECK(logits->rows == 256);  // number of rows of a tile; each row has 50,264 elements
   shape.trans_b = false;       // now rows of B have 50,257 elements, too
   CHECK_FALSE(gemm_tiles(shape, kLimit));
   shape = {.trans_a = true, .type = ElementType::bf16, .m = 50257, .n = 768, .k = 16384};

@@ -10,8 +10,8 @@ namespace {
 
 std::mt19937 generator(2);
 
-/// Returns a tensor whose elements differ from 0 and from each other by 0.01 or more. Near such points, relu and
-/// maxpool would have kinks.
+/// Returns a tensor whose elements differ from 0 and from each other by 0.01 or more. Otherwise, relu would have kinks
+/// near 0, and maxpool where elements are almost equal.
 Tensor without_kinks(const Shape& shape) {
   Tensor tensor = random_tensor(shape, generator);
   for (std::size_t i = 0; i < tensor.values.size(); ++i)

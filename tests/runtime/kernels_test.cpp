@@ -203,7 +203,7 @@ TEST_CASE("maxpool and its gradient, where the first maximum wins") {
   for (const PoolCase& p : {PoolCase{2, 7, 6, 3, 3, 2, 1}, {1, 4, 4, 40, 2, 2, 0}, {1, 5, 5, 2, 3, 1, 2}}) {
     const std::int64_t oh = p.oh(), ow = p.ow();
     Tensor x = random_tensor(p.x(), generator);
-    for (double& value : x.values) value = std::round(value);  // makes ties
+    for (double& value : x.values) value = std::round(value);  // so that a window can have several equal maxima
     const Tensor dy = random_tensor(p.y(), generator);
     Values y, dx(x.values.size(), 0);
     for (std::int64_t i = 0; i < p.n * oh * ow * p.c; ++i) {
@@ -240,7 +240,7 @@ TEST_CASE("ops of several outputs have the bits of those that make them one by o
   for (const PoolCase& p : {PoolCase{2, 9, 6, 35, 3, 2, 1}, {2, 9, 6, 35, 2, 2, 0}, {2, 9, 6, 35, 5, 1, 4}}) {
     const OpAttrs attrs = p.attrs();
     Tensor x = random_tensor(p.x(), generator);
-    for (double& value : x.values) value = std::round(value);  // makes ties
+    for (double& value : x.values) value = std::round(value);  // so that a window can have several equal maxima
     const Tensor dy = random_tensor(p.y(), generator);
     const auto results = run_all<double>(make_op(OpKind::maxpool_with_indices, dy.shape, attrs), {x});
     CHECK(results[0].values == run<double>(make_op(OpKind::maxpool, dy.shape, attrs), {x}));

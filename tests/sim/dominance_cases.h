@@ -10,7 +10,9 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/reference_order.h"
 
-/// This file makes sets of profiles for tests of functions that compare many profiles at once.
+/// This file makes sets of profiles for tests of functions that compare many profiles at once. A profile a dominates a
+/// profile b if two pointers can go from their beginnings to their ends such that the value of a is never above that of
+/// b (Definition 2.3 of Jin et al.).
 namespace cairn::tests {
 
 /// Several profiles, concatenated into one array. Profile i is the part from offsets[i] to offsets[i + 1].

@@ -283,7 +283,8 @@ TEST_CASE("lanes of positions beyond 16 bits") {
   std::vector<core::Schedule> schedules;
   for (std::int64_t c = 0; c < 20; ++c) {
     core::Schedule schedule = sim::generate(graph, {.seed = 6, .moves = 3000}, c);
-    // Nodes that run again at the end make the schedule long enough. Some nodes run too often.
+    // Nodes that run again at the end make the schedule long enough. Some nodes run more often than the lanes have room
+    // for.
     for (int i = 0; schedule.length() < 40'000; ++i) schedule.steps.push_back((i * 7 + static_cast<int>(c)) % 5990);
     if (c % 5 == 4) std::swap(schedule.steps.front(), schedule.steps[5999]);
     schedules.push_back(std::move(schedule));

@@ -184,7 +184,7 @@ class FiberTeams {
   void start(int rank) {
     Fiber& fiber = fiber_of(rank);
     fiber.odd = false;
-    // If this is true, the coroutine already waits in enter() for its next body.
+    // If `waits` is true, the coroutine already waits in enter() for its next body.
     const bool waits = fiber.done.exchange(false, kRelaxed) && fiber.stack;
     if (waits) return;
     if (!fiber.stack) fiber.stack = new_stack();

@@ -27,8 +27,7 @@ inline std::vector<core::NodeId> sinks(const core::Graph& graph) {
 }
 
 /// read_twice() returns the nodes with several readers, because of which a graph is not an in-forest (whose edges lead
-/// towards the roots). The next function returns the nodes with several inputs, because of which it is not an
-/// out-forest.
+/// towards the roots). reading_twice() returns the nodes with several inputs, because of which it is not an out-forest.
 inline std::vector<core::NodeId> read_twice(const core::Graph& graph) {
   return nodes_where(graph, [&](core::NodeId v) { return graph.readers(v).size() > 1; });
 }
@@ -41,7 +40,6 @@ inline bool is_out_forest(const core::Graph& graph) { return reading_twice(graph
 /// Returns the nodes because of which the graph is not a pumpkin, i.e. not a set of disjoint chains from one source to
 /// one sink (Definition 8.1). These are all sources or all sinks if there are several, isolated nodes, and inner nodes
 /// that are on more than one chain.
-/// on more than one chain.
 inline std::vector<core::NodeId> not_of_pumpkin(const core::Graph& graph) {
   const std::size_t source_count = sources(graph).size(), sink_count = sinks(graph).size();
   return nodes_where(graph, [&](core::NodeId v) {

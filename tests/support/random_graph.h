@@ -153,8 +153,8 @@ inline RandomShape dense_shape(Random& random, RandomShape shape, core::NodeId n
   return shape;
 }
 
-/// Returns a forward graph and its mirror image. The backward node of f reads the backward nodes of f's readers and the
-/// inputs of f. In half of the cases, or if f has no inputs, it also reads f itself.
+/// Returns a forward graph and its backward pass. The backward node of f reads the backward nodes of f's readers and
+/// the inputs of f. In half of the cases, or if f has no inputs, it also reads f itself.
 inline RandomShape training_shape(Random& random, RandomShape shape, core::NodeId n) {
   const core::NodeId forward = n / 2;
   shape = random.chance(50) ? chain_shape(random, std::move(shape), forward)

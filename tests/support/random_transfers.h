@@ -25,8 +25,8 @@ inline bool add_transfers(Random& random, const core::Graph& graph, core::Schedu
   const std::size_t chosen = random.place(all);
   const reference::Occurrence& occurrence = all[chosen];
   if (occurrence.fetch >= 0 || occurrence.evict >= 0 || !reference::movable(graph, occurrence.value)) return false;
-  // Only the readers of this occurrence need a fetch. Sometimes, one later step gets a fetch, too, which other readers
-  // may read.
+  // Only the readers of this occurrence need a fetch. Sometimes, one later step gets a fetch, too, which may then serve
+  // readers of later occurrences.
   std::vector<std::int64_t> left = reads[chosen];
   const std::int64_t end = graph.value_kept(occurrence.value) ? schedule.length() : schedule.length() - 1;
   if (random.chance(20)) left.push_back(random.between(occurrence.made, std::max(occurrence.made, end)));

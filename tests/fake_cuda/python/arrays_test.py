@@ -49,7 +49,7 @@ class Interface:
 
 
 class _Tensor(ctypes.Structure):
-    """The structs DLTensor and DLManagedTensor of dlpack.h in one."""
+    """One struct that has the fields of both DLTensor and DLManagedTensor of dlpack.h."""
 
     _fields_ = [("data", ctypes.c_void_p), ("kind", ctypes.c_int32), ("number", ctypes.c_int32),
                 ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),

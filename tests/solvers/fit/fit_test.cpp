@@ -179,7 +179,7 @@ TEST_CASE("where the plan is above the budget, the least budget is searched, the
 }
 
 TEST_CASE("where nothing is found from above, the search goes on from what the least budget's search found") {
-  static std::vector<core::Schedule> starts;  // the starts of all calls with a budget
+  static std::vector<core::Schedule> starts;  // the schedules with which all calls with a budget start
   starts.clear();
   static const core::Schedule low{{0, 1, 2, 0, 3}};
   const solvers::SolverInfo from_low = {

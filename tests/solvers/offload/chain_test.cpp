@@ -1,5 +1,6 @@
 // Tests the dynamic program for chains in which values can also move to the host. Compares it with all persistent
-// schedules of small chains, and with all choices of the values that are on the host between two accesses.
+// schedules of small chains, and with all choices of the values that are on the host between two accesses. In a
+// persistent schedule, a value that is stored for a backward node stays in memory until this node has run.
 
 #include <algorithm>
 #include <cstdint>

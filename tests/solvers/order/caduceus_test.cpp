@@ -16,7 +16,8 @@
 #include "cairn/tests/support/show.h"
 
 // Tests orders of caduceus graphs (Algorithm 6 and Corollary 7.9 of Jin et al.) against brute force over topological
-// cuts.
+// cuts. A caduceus is a path, the staff, with further paths, the bends, that leave and rejoin it. A topological cut is
+// a set of nodes that contains all inputs of its nodes, i.e. a set of nodes that can have run.
 namespace cairn::solvers::caduceus_test {
 namespace {
 

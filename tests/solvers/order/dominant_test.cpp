@@ -19,7 +19,9 @@
 #include "cairn/tests/support/show.h"
 
 // Tests step graphs (StepGraph) and the algorithms that work on all step graphs: minimum cuts, bounds, exact search,
-// local search, and Algorithms 1 and 2 of Jin et al. The results are compared with brute force over topological cuts.
+// local search, and Algorithms 1 and 2 of Jin et al. In a step graph, each step first raises and then lowers memory,
+// and its output is freed after all its successors. The results are compared with brute force over topological cuts. A
+// topological cut is a set of nodes that contains all inputs of its nodes, i.e. a set of nodes that can have run.
 namespace cairn::solvers::dominant_test {
 namespace {
 

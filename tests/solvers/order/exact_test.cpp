@@ -135,7 +135,8 @@ TEST_CASE("exact search proves what no order can do") {
 
 TEST_CASE("exact search does not depend on which end the memory is at") {
   // A set of steps needs two 64-bit words for 70 steps, and three for 150 steps. In the first graph, memory grows, so
-  // the valley is at the beginning. In the mirrored graph, it is at the end.
+  // it is least at the beginning. The mirrored graph has the steps in reverse order, with rises and drops exchanged, so
+  // memory is least at the end.
   for (const StepId count : {70, 150}) {
     std::vector<StepGraph::Step> steps(static_cast<std::size_t>(count));
     std::vector<StepGraph::Edge> edges;

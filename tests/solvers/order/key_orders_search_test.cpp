@@ -17,7 +17,8 @@
 #include "cairn/tests/support/reference_order.h"
 
 // Tests search_key_orders(), the search over orders of keys, i.e. of the nodes of a tree where paths meet. Compares it
-// with brute force over topological cuts, and its results on several machines.
+// with brute force over topological cuts, and its results on several machines. A topological cut is a set of nodes that
+// contains all inputs of its nodes, i.e. a set of nodes that can have run.
 namespace cairn::solvers::key_orders_search_test {
 namespace {
 

@@ -19,7 +19,8 @@
 #include "cairn/tests/support/reference_order.h"
 #include "cairn/tests/support/show.h"
 
-// Compares the order solvers with brute force over topological cuts, on about a hundred thousand small graphs.
+// Compares the order solvers with brute force over topological cuts, on about a hundred thousand small graphs. A
+// topological cut is a set of nodes that contains all inputs of its nodes, i.e. a set of nodes that can have run.
 namespace cairn::solvers::order_property_test {
 namespace {
 

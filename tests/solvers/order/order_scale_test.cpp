@@ -1,5 +1,5 @@
-// Tests large graphs of shapes that have once exhausted a solver's stack, memory or time. It checks that the solvers
-// end, and what they return. The limits are on work, not on time.
+// Tests large graphs of shapes that have once exhausted a solver's stack, memory or time. The tests check that the
+// solvers end, and what they return. The limits are on work, not on time.
 
 #include "cairn/core/profile.h"
 #include "cairn/models/random_graphs.h"

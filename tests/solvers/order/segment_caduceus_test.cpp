@@ -9,8 +9,9 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/random_graph.h"
 
-// Tests caduceus graphs (solvers/order/device/caduceus.h) whose staff and bends are given by segments. The exact search
-// gives the expected results, because the graphs are too large for brute force.
+// Tests caduceus graphs (solvers/order/device/caduceus.h), which consist of a path, the staff, and of further paths,
+// the bends, that leave and rejoin it. Here, both are given by segments. The exact search gives the expected results,
+// because the graphs are too large for brute force.
 namespace cairn::solvers::segment_caduceus_test {
 namespace {
 

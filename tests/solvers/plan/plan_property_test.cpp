@@ -166,7 +166,7 @@ TEST_CASE("max-live is the peak, but for what scratch says and storage does not"
   // same values and the same output, but scratch with its sign. So the two numbers are equal if the scratch of each
   // in-place step is minus the shared bytes, and no other step has negative scratch. A node does not run in place if
   // its input is read again later, for example because the node itself is recomputed. Then during(i) still counts its
-  // negative scratch.
+  // negative scratch, so during(i) can be below the plan's bytes.
   std::int64_t equal = 0, in_place = 0;
   tests::for_each_seed(10000, [&](Random& random) {
     const Graph graph = random_graph(random);

@@ -542,7 +542,8 @@ TEST_CASE("Values that cannot leave count in the bound, however fast the link is
   core::Stopwatch watch(core::Limit{});
   MomentBound bound(graph, 1, options);
   bound.maximize(watch);
-  // While node 1 runs, 5 of the 10 bytes of node 0 fit into memory. So half of node 0 must run again.
+  // While node 1 runs, 5 of the 10 bytes of node 0 fit into memory. The bound may count fractions of nodes, so half of
+  // node 0 runs again, at half of its cost of 100.
   CHECK(bound.extra() == 50);
 }
 
@@ -603,13 +604,14 @@ TEST_CASE("Half of the memory of a chain costs half of the forward pass at least
   core::Stopwatch watch(core::Limit{});
   CHECK(cut_bound(graph, options, 1 << 20, {}, watch).value == 3000 + 500);
   // When the last forward node begins, five earlier outputs must have been evicted to the host. If 10 bytes take 200
-  // ns, the link has copied 4.5 outputs within the 900 ns before that.
+  // ns, the link has copied 4.5 outputs within the 900 ns before that. So half of an output is computed again, for 50
+  // ns.
   options.link = core::Link{50'000'000, 0, true};
   CHECK(cut_bound(graph, options, 1 << 20, {}, watch).value == 3000 + 50);
-  // If 10 bytes take 500 ns, the link has copied 1.8 outputs by then.
+  // If 10 bytes take 500 ns, the link has copied 1.8 outputs by then. So 3.2 outputs are computed again.
   options.link = core::Link{20'000'000, 0, true};
   CHECK(cut_bound(graph, options, 1 << 20, {}, watch).value == 3000 + 320);
-  // The host has room for only one of the outputs.
+  // The host has room for only one of the outputs. So four outputs are computed again.
   options.host_budget = 10;
   CHECK(cut_bound(graph, options, 1 << 20, {}, watch).value == 3000 + 400);
 }

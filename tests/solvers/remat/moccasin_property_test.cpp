@@ -244,7 +244,7 @@ TEST_CASE("moccasin in any order with C large enough: the cheapest schedule of a
     const auto cheapest = reference::cheapest_within(graph, budget);
     std::optional<std::int64_t> cost;
     if (cheapest) cost = reference::cost(graph, *cheapest);
-    // For all of these graphs, which have at most five nodes, more than four runs of a node bring nothing.
+    // For all of these graphs, which have at most five nodes, more than four runs of a node cannot lower the cost.
     const Solution solution = solve_and_check(graph, options_of(4, false, budget), cost);
     recomputing += solution.status == Status::optimal && solution.schedule.length() > graph.node_count();
     REQUIRE(find_solver("exact-remat").solve(graph, {.budget = budget}).status == solution.status);

@@ -1,4 +1,5 @@
-// Compares solver rotor with all persistent schedules of small chains, which are enumerated by their definition.
+// Compares solver rotor with all persistent schedules of small chains, which are enumerated by their definition. In a
+// persistent schedule, a value that is stored for a backward node stays in memory until this node has run.
 
 #include <fmt/format.h>
 

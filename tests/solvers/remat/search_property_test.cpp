@@ -128,7 +128,8 @@ TEST_CASE("one seed and work limit give one schedule: searches, and auto") {
   });
 }
 
-/// A peer that always sends the same schedule `steps`. It records the schedules that the search sends to it.
+/// A peer, i.e. another process that runs the same search. It always sends the same schedule `steps`, and records the
+/// schedules that the search sends to it.
 class OnePeer : public Peers {
  public:
   OnePeer(const Graph& graph, std::vector<core::NodeId> steps)

@@ -80,7 +80,7 @@ inline bool is_tree_decomposition(const Digraph& graph, const Decomposition& dec
       decomposition.tree.size() + 1 != std::max<std::size_t>(bags.size(), 1)) {
     return false;
   }
-  if (all_of(bags) != graph.nodes) return false;  // (i) every node is in some bag
+  if (all_of(bags) != graph.nodes) return false;  // condition (i): every node is in some bag
   const auto together = [&](const Edge& edge) {
     return std::any_of(bags.begin(), bags.end(),
                        [&](const Nodes& bag) { return bag.contains(edge.first) && bag.contains(edge.second); });

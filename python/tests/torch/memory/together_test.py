@@ -224,8 +224,8 @@ class Together(harness.Fresh):
             cairn.torch.measure_step(lambda: self.fail("the step has run"))
 
     def test_a_function_whose_forward_pass_is_a_graph_is_outside(self):
-        """The graph of the forward pass of a torch.autograd.Function has no backward pass. What the function saves, and
-        its backward pass, belong to no graph."""
+        """Tests a torch.autograd.Function whose forward pass becomes a graph. This graph has no backward pass. What the
+        function saves, and its backward pass, belong to no graph, and the report must say so."""
         class Function(torch.autograd.Function):
             @staticmethod
             def forward(ctx, x):

@@ -15,7 +15,8 @@
 #include "cairn/tests/solvers/remat/level/schedules.h"
 
 /// This file computes memory and cost as the integer program of H-ILP does (Gusak et al. 2025, B.3), which treats each
-/// run of a part as one unit.
+/// run of a part as one unit. A level is a sequence of parts. A part consists of forward nodes and their backward
+/// nodes, and an option is one way to run a part.
 namespace cairn::tests::level {
 
 /// Measures all schedules of a level. If several runs of a forward part can save values for the backward part, it tries

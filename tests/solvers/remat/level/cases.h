@@ -18,7 +18,8 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/show.h"
 
-/// This file makes random levels, i.e. inputs of H-ILP (solvers/remat/hiremate/level.h).
+/// This file makes random levels, i.e. inputs of H-ILP (solvers/remat/hiremate/level.h). A level is a sequence of
+/// parts. A part consists of forward nodes and their backward nodes, and an option is one way to run a part.
 namespace cairn::tests::level {
 
 using solvers::layers_of;

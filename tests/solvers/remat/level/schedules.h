@@ -18,10 +18,13 @@
 #include "cairn/tests/solvers/remat/level/passes.h"
 
 /// This file enumerates the schedules of a level that H-ILP considers (its class), and measures them by the
-/// definitions. The header solvers/remat/hiremate/level.h describes the class. Phases run in order. In the phase of a
-/// backward part, or in all phases if there are no backward parts, any set of forward parts first runs again. Each of
-/// them runs the forward part of one of its options. Each backward part runs once, by one of its options. Memory is
-/// freed as early as possible. If parts have several nodes, steps whose values nothing reads are left out.
+/// definitions. A level is a sequence of parts. A part consists of forward nodes and their backward nodes, and an
+/// option is one way to run a part. The forward and the backward nodes of a part are its forward part and its backward
+/// part. The header solvers/remat/hiremate/level.h describes the class. Each phase ends with the run of one forward or
+/// backward part, and phases run in order. In the phase of a backward part, or in all phases if there are no backward
+/// parts, any set of forward parts first runs again. Each of them runs the forward part of one of its options. Each
+/// backward part runs once, by one of its options. Memory is freed as early as possible. If parts have several nodes,
+/// steps whose values nothing reads are left out.
 ///
 /// H-ILP must also choose which run saves values for a backward part, and it counts each part as one unit. So the
 /// optimum of H-ILP is never below the best cost found here, but it can be above. If every part has one forward node
