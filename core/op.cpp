@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <limits>
 #include <stdexcept>
 
@@ -20,7 +19,6 @@ constexpr std::int64_t kMaxElements = std::int64_t{1} << 60;
 // Largest extent of a matrix or an image, because BLAS indexes with 32-bit integers.
 constexpr std::int64_t kMaxExtent = std::numeric_limits<std::int32_t>::max();
 constexpr std::size_t kMaxRank = 8;  // largest number of axes of permute, whose strides are on the stack
-constexpr std::int64_t kTileBytes = std::int64_t{2} << 20;
 
 struct KindInfo {
   std::string_view name;
@@ -86,12 +84,6 @@ const KindInfo& info(OpKind kind) {
 
 std::string text(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
-/// Returns a * b, or the largest int64 if the product exceeds it.
-std::int64_t capped_mul(std::int64_t a, std::int64_t b) {
-  std::int64_t out = 0;
-  return __builtin_mul_overflow(a, b, &out) ? std::numeric_limits<std::int64_t>::max() : out;
-}
-
 /// Checks one op. Every method throws InputError without the op's name, because the caller adds the op's and the node's
 /// name.
 class Checker {
@@ -147,7 +139,7 @@ class Checker {
       case OpKind::reduce_rows:
         attr_in("rows", op_.attrs.rows, 1, kMaxElements);
         attr_in("cols", op_.attrs.cols, 1, kMaxElements);
-        elements(0, capped_mul(op_.attrs.rows, op_.attrs.cols), "rows x cols");
+        elements(0, saturating_mul(op_.attrs.rows, op_.attrs.cols), "rows x cols");
         return output_elements(op_.attrs.cols, "cols");
       case OpKind::add:
       case OpKind::relu_grad:
@@ -359,10 +351,10 @@ class Checker {
     attr_in("m", a.m, 1, kMaxExtent);
     attr_in("n", a.n, 1, kMaxExtent);
     attr_in("k", a.k, 1, kMaxExtent);
-    elements(0, capped_mul(a.batch, a.m * a.k), "batch x m x k");
-    elements(1, capped_mul(a.batch, a.k * a.n), "batch x k x n");
+    elements(0, saturating_mul(a.batch, a.m * a.k), "batch x m x k");
+    elements(1, saturating_mul(a.batch, a.k * a.n), "batch x k x n");
     if (args_.size() == 3) elements(2, a.n, "one bias a column");
-    output_elements(capped_mul(a.batch, a.m * a.n), "batch x m x n");
+    output_elements(saturating_mul(a.batch, a.m * a.n), "batch x m x n");
   }
 
   // Returns the number of positions that a window of `kernel` elements has along an axis of `extent` elements.
@@ -390,7 +382,7 @@ class Checker {
     check_extents(y, what);
     check_window_attrs();
     if (w[3] != x[3]) fail("the weight {} has other input channels than x {}", text(w), text(x));
-    if (capped_mul(w[1] * w[2], w[3]) > kMaxExtent) fail("the weight {} has too large a window", text(w));
+    if (saturating_mul(w[1] * w[2], w[3]) > kMaxExtent) fail("the weight {} has too large a window", text(w));
     shape_is(y, {x[0], windows(x[1], w[1]), windows(x[2], w[2]), w[0]}, what);
   }
 
@@ -463,118 +455,6 @@ class Checker {
   const Op& op_;
   std::span<const Shape> args_;
 };
-
-// Returns the number of floating-point operations per element of the op's largest tensor. A transcendental function
-// counts as 10.
-std::int64_t flops_per_element(OpKind kind) {
-  switch (kind) {
-    case OpKind::gelu:
-    case OpKind::gelu_grad:
-      return 20;
-    case OpKind::softmax:
-    case OpKind::cross_entropy:
-    case OpKind::cross_entropy_grad:
-      return 14;
-    case OpKind::batchnorm_grad_input:
-    case OpKind::layernorm_grad_input:
-      return 10;
-    case OpKind::batchnorm_with_stats:
-    case OpKind::layernorm_with_stats:
-      return 8;
-    case OpKind::batchnorm_stats:
-    case OpKind::batchnorm:
-    case OpKind::batchnorm_grad_params:
-    case OpKind::layernorm_stats:
-    case OpKind::layernorm:
-    case OpKind::layernorm_grad_params:
-    case OpKind::softmax_grad:
-      return 4;
-    case OpKind::mse:
-    case OpKind::mse_grad:
-      return 3;
-    case OpKind::dropout:
-    case OpKind::sum_of_squares:
-      return 2;
-    case OpKind::sgd:
-      return 6;
-    case OpKind::adamw:
-      return 16;
-    case OpKind::concat:
-    case OpKind::slice:
-    case OpKind::permute:
-    case OpKind::upsample:
-      return 0;
-    default:
-      return 1;
-  }
-}
-
-std::int64_t conv_flops(const Shape& weight, const Shape& output) {
-  return capped_mul(2 * weight[1] * weight[2] * weight[3], element_count(output));
-}
-
-std::int64_t flops(const Op& op, std::span<const Shape> args, std::int64_t largest) {
-  const OpAttrs& a = op.attrs;
-  switch (op.kind) {
-    case OpKind::matmul:
-      return capped_mul(capped_mul(2 * a.m, a.n), capped_mul(a.k, a.batch));
-    case OpKind::conv2d:
-      return conv_flops(args[1], op.shape);
-    case OpKind::conv2d_grad_input:
-      return conv_flops(args[1], args[0]);
-    case OpKind::conv2d_grad_weight:
-      return conv_flops(op.shape, args[0]);
-    case OpKind::maxpool:
-    case OpKind::maxpool_with_indices:
-      return capped_mul(capped_mul(a.kernel, a.kernel), element_count(op.shape));
-    case OpKind::maxpool_grad:
-      return capped_mul(capped_mul(a.kernel, a.kernel), element_count(args[0]));
-    case OpKind::embedding:
-      return args.size() == 3 ? element_count(op.shape) : 0;
-    case OpKind::embedding_grad:
-      return element_count(args[0]);
-    default:
-      return capped_mul(flops_per_element(op.kind), largest);
-  }
-}
-
-std::int64_t elements_moved(const Op& op, std::span<const Shape> args) {
-  const std::int64_t out = element_count(op.shape);
-  if (op.kind == OpKind::slice) return saturating_add(out, out);
-  std::int64_t total = 0;
-  for (std::int32_t k = 0; k < output_count(op.kind); ++k) {
-    total = saturating_add(total, element_count(output_shape(op, k)));
-  }
-  for (std::size_t i = 0; i < args.size(); ++i) {
-    const bool gathered = op.kind == OpKind::embedding && i == 1;  // only the rows that the ids name are read
-    total = saturating_add(total, gathered ? out : element_count(args[i]));
-  }
-  for (const std::size_t i : updated_args(op.kind)) {
-    // The new value of argument 1 is the op's output, which is counted above.
-    if (i > 1) total = saturating_add(total, element_count(args[i]));
-  }
-  return total;
-}
-
-std::int64_t conv_scratch(const OpAttrs& attrs, const Shape& weight, const Shape& output) {
-  const bool pointwise = weight[1] == 1 && weight[2] == 1 && attrs.stride == 1 && attrs.pad == 0;
-  if (pointwise) return 0;
-  const std::int64_t patch = weight[1] * weight[2] * weight[3];
-  return 4 * patch * conv_tile_rows(output[0] * output[1] * output[2], patch);
-}
-
-std::int64_t scratch_bytes(const Op& op, std::span<const Shape> args) {
-  switch (op.kind) {
-    case OpKind::conv2d:
-      return conv_scratch(op.attrs, args[1], op.shape);
-    case OpKind::conv2d_grad_input:
-      return conv_scratch(op.attrs, args[1], args[0]);
-    case OpKind::conv2d_grad_weight:
-      return conv_scratch(op.attrs, op.shape, args[0]);
-    default:
-      return 0;
-  }
-}
 
 }  // namespace
 
@@ -685,28 +565,5 @@ OpKind op_kind_from_string(std::string_view name) {
 }
 
 void check_op(const Op& op, std::span<const Shape> arg_shapes) { Checker(op, arg_shapes).check(); }
-
-OpWork op_work(const Op& op, std::span<const Shape> arg_shapes) {
-  std::int64_t largest = element_count(op.shape);
-  for (const Shape& shape : arg_shapes) largest = std::max(largest, element_count(shape));
-  OpWork work;
-  work.flops = flops(op, arg_shapes, largest);
-  work.bytes = capped_mul(4, elements_moved(op, arg_shapes));
-  work.scratch = scratch_bytes(op, arg_shapes);
-  return work;
-}
-
-std::int64_t conv_tile_rows(std::int64_t pixels, std::int64_t patch) {
-  const std::int64_t fitting = std::max<std::int64_t>(1, kTileBytes / (4 * patch));
-  return std::min(pixels, fitting);
-}
-
-std::int64_t Roofline::cost(const OpWork& work) const {
-  const double compute = static_cast<double>(work.flops) / flops_per_ns;
-  const double memory = static_cast<double>(work.bytes) / bytes_per_ns;
-  const double ns = std::round(std::max(compute, memory) + launch_ns);
-  constexpr double kLargest = 4e18;  // below 2^62, so that the cast is defined
-  return static_cast<std::int64_t>(std::clamp(ns, 1.0, kLargest));
-}
 
 }  // namespace cairn::core

@@ -13,4 +13,10 @@ CAIRN_HD inline std::int64_t saturating_add(std::int64_t a, std::int64_t b) {
   return sum >> 63 != 0 ? INT64_MAX : static_cast<std::int64_t>(sum);
 }
 
+/// Returns a * b, or the largest int64 if the product exceeds it. Both a and b must be >= 0.
+inline std::int64_t saturating_mul(std::int64_t a, std::int64_t b) {
+  std::int64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
+}
+
 }  // namespace cairn::core

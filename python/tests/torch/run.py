@@ -22,8 +22,8 @@ HERE = pathlib.Path(__file__).parent
 FOLDERS = [folder for folder in sorted(HERE.iterdir()) if any(folder.glob("*_test.py"))]
 # The test files that take longest, which are started first.
 LONGEST = ["backend_test", "updates_test", "step_test", "inputs_test", "refused_test", "random_test"]
-FEW = ["backend_test", "caching_test", "compile_test", "fuse", "memory_test", "offload_test", "private", "random_test",
-       "several", "share_test", "silent", "step_test", "trainers_test"]
+FEW = ["backend_test", "caching_test", "compile_test", "fallback_test", "fuse", "memory_test", "offload_test", "private",
+       "random_test", "several", "share_test", "silent", "step_test", "trainers_test"]
 # The slowest tests of the files in FEW. Each takes 5 to 80 s, mostly because it compiles one model for many settings.
 # Together they take longer than all other tests of these files. Only a run without --few covers them.
 LEFT_OUT_OF_FEW = """
