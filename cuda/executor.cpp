@@ -4,7 +4,6 @@
 #include <nvtx3/nvToolsExt.h>
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 #include <map>
 #include <numeric>
@@ -16,10 +15,13 @@
 #include "cairn/core/error.h"
 #include "cairn/core/support/memory.h"
 #include "cairn/core/text.h"
+#include "cairn/cuda/internal/control.h"
 #include "cairn/cuda/internal/copy_streams.h"
 #include "cairn/cuda/internal/libraries.h"
 #include "cairn/cuda/internal/machine.h"
+#include "cairn/cuda/internal/staging.h"
 #include "cairn/cuda/internal/step.h"
+#include "cairn/cuda/internal/step_streams.h"
 #include "cairn/runtime/overlap.h"
 #include "cairn/runtime/support/arena.h"
 #include "cairn/runtime/support/element.h"
@@ -44,29 +46,6 @@ std::int64_t slack_bytes(const DeviceInfo& device) {
   constexpr std::int64_t kMost = std::int64_t{512} << 20;
   return std::min(kMost, device.total_bytes / 8);
 }
-
-/// Small arrays in device memory that an executor needs in addition to the arena and the resident tensors.
-struct Control {
-  /// Takes the memory of the arrays from `scratch`. If `scratch` only counts bytes, all pointers are nullptr.
-  Control(const Program& program, const runtime::Liveness& lives, int streams, runtime::device::Scratch scratch)
-      : parts(runtime::device::touched_parts(program.arena_bytes)) {
-    const auto guards = std::ssize(lives.all_checked());
-    hash = scratch.take<runtime::device::HashMemory>(streams);
-    dropout_key = scratch.take<std::uint64_t>(1);
-    sinks = scratch.take<std::uint64_t>(std::ssize(runtime::sinks_of(program.graph)));
-    guard_offsets = scratch.take<std::int64_t>(guards);
-    broken_guards = scratch.take<std::uint8_t>(guards);
-    ends = scratch.take<std::int64_t>(parts);
-    bytes = scratch.used();
-  }
-  std::int64_t parts, bytes;
-  runtime::device::HashMemory* hash;  ///< one for each stream
-  std::uint64_t* dropout_key;
-  std::uint64_t* sinks;
-  std::int64_t* guard_offsets;
-  std::uint8_t* broken_guards;
-  std::int64_t* ends;  ///< for each of `parts` ranges of the arena, the end of its last written byte
-};
 
 /// Checks that every op has the scratch that its kernels need on this device. Returns whether any op needs scratch.
 bool require_scratch(Device& device, const Program& program) {
@@ -143,149 +122,6 @@ class Range {
   ~Range() { nvtxRangePop(); }
   Range(const Range&) = delete;
   Range& operator=(const Range&) = delete;
-};
-
-/// Waits for a stream in its destructor, because enqueued work can still use memory that the destructors of other
-/// members free afterwards.
-class WaitAtEnd {
- public:
-  explicit WaitAtEnd(const cudaStream_t& stream) : stream_(stream) {}
-  ~WaitAtEnd() {
-    if (stream_ != nullptr && cudaStreamSynchronize(stream_) != cudaSuccess) cudaGetLastError();
-  }
-  WaitAtEnd(const WaitAtEnd&) = delete;
-  WaitAtEnd& operator=(const WaitAtEnd&) = delete;
-
- private:
-  const cudaStream_t& stream_;
-};
-
-/// The path of one tensor's values to the device for the next step, while earlier steps run. The values are copied to
-/// page-locked host memory, then, on a separate stream, to a buffer on the device. The next step begins with a copy
-/// from this buffer to the tensor. The work on both streams must have ended before a Staging is destroyed.
-class Staging {
- public:
-  Staging(std::byte* target, std::int64_t bytes)
-      : target_(target),
-        bytes_(bytes),
-        pinned_(pinned_memory(bytes)),
-        arrived_(device_memory(bytes)),
-        uploaded_(make_event()),
-        taken_(make_event()) {}
-
-  void upload(const void* values, cudaStream_t stream) {
-    begin(stream);
-    const auto bytes = static_cast<std::size_t>(bytes_);
-    std::memcpy(pinned_.get(), values, bytes);
-    check(cudaMemcpyAsync(arrived_.get(), pinned_.get(), bytes, cudaMemcpyHostToDevice, stream), "staging values");
-    end(stream);
-  }
-
-  /// Stages values that are already in device memory: calls copy(to), which must enqueue a copy of the values to `to`
-  /// on `stream`, and waits for this copy.
-  template <class Copy>
-  void upload_by(const Copy& copy, cudaStream_t stream) {
-    begin(stream);
-    copy(arrived_.get());
-    check(cudaStreamSynchronize(stream), "staging values");
-    end(stream);
-  }
-
-  /// Enqueues the copy from the buffer to the tensor on `stream`, the stream of the step, if values have been staged
-  /// since the last call.
-  void take(cudaStream_t stream) {
-    if (!pending_) return;
-    check(cudaStreamWaitEvent(stream, uploaded_.get(), 0), "waiting for staged values");
-    check(cudaMemcpyAsync(target_, arrived_.get(), static_cast<std::size_t>(bytes_), cudaMemcpyDeviceToDevice, stream),
-          "taking staged values");
-    check(cudaEventRecord(taken_.get(), stream), "taking staged values");
-    pending_ = false;
-  }
-
-  void drop() { pending_ = false; }
-
- private:
-  /// Waits until the previous copy from the page-locked memory is complete. Makes `stream` wait until the step that
-  /// takes the previous values has copied them from the buffer.
-  void begin(cudaStream_t stream) {
-    check(cudaEventSynchronize(uploaded_.get()), "waiting for staged values");
-    check(cudaStreamWaitEvent(stream, taken_.get(), 0), "waiting for staged values");
-  }
-  void end(cudaStream_t stream) {
-    check(cudaEventRecord(uploaded_.get(), stream), "staging values");
-    pending_ = true;
-  }
-
-  std::byte* target_;
-  std::int64_t bytes_;
-  PinnedMemory pinned_;
-  DeviceMemory arrived_;
-  Event uploaded_, taken_;
-  bool pending_ = false;
-};
-
-/// A further stream of a captured step, with the objects that issue work to this stream. The stream is only used in
-/// captures.
-struct Lane {
-  Lane(Device& device, const Program& program, const runtime::Liveness& lives,
-       const runtime::device::StepMemory& memory_in, runtime::device::HashMemory* hash, std::int64_t most_fill_bytes)
-      : stream(make_stream()),
-        machine(stream.get(), most_fill_bytes),
-        library(device.libraries(), stream.get()),
-        memory(memory_in),
-        step(machine, library, program, lives, false, memory) {
-    memory.hash = hash;
-  }
-  Lane(const Lane&) = delete;
-  Lane& operator=(const Lane&) = delete;
-
-  Stream stream;
-  Machine machine;
-  StreamLibrary library;
-  runtime::device::StepMemory memory;
-  MachineStep step;
-};
-
-/// Lets the streams of `lanes` take part in the capture of the stream `origin`, from the constructor to join(). After
-/// an error, the destructor joins them, because CUDA requires all streams to be joined before the capture ends.
-class Fork {
- public:
-  Fork(cudaStream_t origin, const std::vector<std::unique_ptr<Lane>>& lanes) : origin_(origin), event_(make_event()) {
-    check(cudaEventRecord(event_.get(), origin), "the fork of a step");
-    try {
-      for (const auto& lane : lanes) {
-        check(cudaStreamWaitEvent(lane->stream.get(), event_.get(), 0), "the fork of a step");
-        forked_.push_back(lane->stream.get());
-      }
-    } catch (...) {
-      drop();
-      throw;
-    }
-  }
-  ~Fork() { drop(); }
-  Fork(const Fork&) = delete;
-  Fork& operator=(const Fork&) = delete;
-
-  void join() {
-    for (; !forked_.empty(); forked_.pop_back()) {
-      check(cudaEventRecord(event_.get(), forked_.back()), "the end of a step's streams");
-      check(cudaStreamWaitEvent(origin_, event_.get(), 0), "the end of a step's streams");
-    }
-  }
-
- private:
-  void drop() {
-    for (const cudaStream_t stream : forked_) {
-      if (cudaEventRecord(event_.get(), stream) != cudaSuccess ||
-          cudaStreamWaitEvent(origin_, event_.get(), 0) != cudaSuccess)
-        cudaGetLastError();
-    }
-    forked_.clear();
-  }
-
-  cudaStream_t origin_;
-  Event event_;  ///< recorded at the fork, then at each join; a wait refers to the latest record before the wait
-  std::vector<cudaStream_t> forked_;
 };
 
 /// Returns page-locked memory for the host's arena. Throws MemoryError or DeviceError if there is too little memory.

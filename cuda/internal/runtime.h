@@ -125,4 +125,19 @@ inline PinnedMemory pinned_memory(std::int64_t bytes) {
   return PinnedMemory(static_cast<std::byte*>(memory));
 }
 
+/// Waits for a stream in its destructor, because enqueued work can still use memory that the destructors of other
+/// members free afterwards.
+class WaitAtEnd {
+ public:
+  explicit WaitAtEnd(const cudaStream_t& stream) : stream_(stream) {}
+  ~WaitAtEnd() {
+    if (stream_ != nullptr && cudaStreamSynchronize(stream_) != cudaSuccess) cudaGetLastError();
+  }
+  WaitAtEnd(const WaitAtEnd&) = delete;
+  WaitAtEnd& operator=(const WaitAtEnd&) = delete;
+
+ private:
+  const cudaStream_t& stream_;
+};
+
 }  // namespace cairn::cuda
