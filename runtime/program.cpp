@@ -37,7 +37,7 @@ void check_alignment(const Graph& graph, const core::Plan& plan, std::int64_t ne
 }
 
 /// Finds the buffers of a plan that hold the outputs and the scratch of a given step, and the buffers of evicts and
-/// fetches. A pointer is nullptr if the plan has no such buffer.
+/// fetches. A returned pointer is nullptr if the plan has no such buffer.
 class BuffersByStep {
  public:
   BuffersByStep(const Graph& graph, const core::Schedule& schedule, const core::Plan& plan)

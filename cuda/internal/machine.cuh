@@ -11,8 +11,8 @@
 #include "cairn/core/machine/team.h"
 #include "cairn/cuda/internal/machine.h"
 
-/// This file defines the Teams (groups of cooperating threads, core/machine/team.h) of GPUs, and how a Machine launches
-/// them.
+/// This file defines the Teams (groups of cooperating threads, core/machine/team.h) of GPUs, and how a Machine
+/// (core/machine/support/machine.h) launches kernels on them.
 namespace cairn::cuda {
 
 inline constexpr int kWarp = 32;

@@ -11,8 +11,9 @@
 /// host.
 namespace cairn::sim::device {
 
-/// What the simulator knows of a value that may move between device and host. The entry of a value is at its ValueId.
-/// TablesView numbers the values differently.
+/// What the simulator knows of a value that may move between device and host. moved_values() makes a table that has an
+/// entry for each value, at the index of its ValueId. The other tables of the simulator (TablesView in graph_tables.h)
+/// number values in another way; `number` and `id` convert one number to the other.
 struct alignas(32) MovedValue {
   std::int64_t bytes = 0;
   std::int64_t time =

@@ -18,8 +18,8 @@ struct MomentsProof {
   std::vector<core::NodeId> moments;  ///< nodes whose first runs are the moments, in the order of these runs
   std::vector<double> prices;         ///< price of a byte at each moment, in units of cost
   /// Limits which inputs of optional runs the proof takes into account. A run is optional if a schedule may contain it
-  /// or not. An input counts only if its producer is at most this many places before the reader in the input order.
-  /// reach[0] is for readers that can run up to the first moment, reach[1] for all other readers.
+  /// or not. An input counts only if its producer is at most p places before the reader in the input order. p is
+  /// reach[0] for readers that can run at or before the first moment, and reach[1] for all other readers.
   std::array<core::NodeId, 2> reach{};
 };
 

@@ -113,7 +113,8 @@ TEST_CASE("images are enlarged by repeating pixels, copied to all channels, and 
   }
   CHECK(integers(test)[0] == set.labels[static_cast<std::size_t>(set.training)]);
 
-  // A moved image must be one of the nine images that shifts by at most one pixel make. All nine must occur.
+  // There are nine shifts by at most one pixel along each axis. Every moved image must be the original image after one
+  // of these shifts, and each shift must occur.
   const core::Graph single = images(1, 8);
   const Batches still(set, single, 1, 0), moved(set, single, 1, 1);
   std::set<std::pair<int, int>> shifts;

@@ -189,8 +189,9 @@ class Device : public fake::MemoryWatch {
   }
 
   /// Writes two lists to the files that the environment variables CAIRN_PTX_KERNELS and CAIRN_PTX_WAITS name. The first
-  /// list has the name of each kernel with its number of launches. The second has the instructions that CAIRN_PTX_DROP
-  /// can remove.
+  /// list has the name of each kernel with its number of launches. The second has each instruction of these
+  /// kernels that waits for other threads or orders memory. If the environment variable CAIRN_PTX_DROP names one of
+  /// them, it is left out.
   void list() const {
     if (dropped_ran) std::fprintf(stderr, "the dropped instruction was reached\n");
     // Launches are summed over object files, because several of them can have the same kernel.
