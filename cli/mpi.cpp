@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <initializer_list>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "cairn/cli/command.h"
+#include "cairn/core/support/random.h"
 #include "cairn/core/threads.h"
 
 #if CAIRN_HAS_MPI
@@ -75,6 +77,8 @@ class MpiPeers : public solvers::Peers {
       } else if (all_sent()) {
         MPI_Ibarrier(MPI_COMM_WORLD, &barrier);
       }
+      // Other processes of this machine may still search.
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   }
 
@@ -203,6 +207,12 @@ int threads_of(const CLI::App& app, const Processes& processes) {
   if (app.count("--threads") > 0 || processes.local_count() == 1) return core::thread_count();
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
   return std::max(1, std::min(core::available_cores(), cores / processes.local_count()));
+}
+
+std::uint64_t seed_of(std::uint64_t seed, int rank) {
+  // core::Random adds a constant to its state for each number. If seeds differed by a small multiple of this constant,
+  // they would give the same numbers, shifted.
+  return rank == 0 ? seed : core::Random(~seed + static_cast<std::uint64_t>(rank)).next();
 }
 
 Failure named(const Failure& failure, const Processes& processes) {

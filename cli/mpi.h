@@ -37,6 +37,10 @@ std::unique_ptr<Processes> open_processes();
 /// machine's cores.
 int threads_of(const CLI::App& app, const Processes& processes);
 
+/// Returns the seed with which the process of this rank searches if the user gives `seed`. Rank 0 keeps the seed. The
+/// sequences of random numbers that different ranks draw from their seeds do not overlap.
+std::uint64_t seed_of(std::uint64_t seed, int rank);
+
 /// Returns a copy of `failure` whose message says which process failed.
 Failure named(const Failure& failure, const Processes& processes);
 

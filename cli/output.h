@@ -76,7 +76,7 @@ bool stderr_is_terminal();
 /// terminal's width, and the destructor erases it. The object must not be moved once it shows something.
 class ProgressLine {
  public:
-  explicit ProgressLine(const Console& console) : active_(stderr_is_terminal() && !console.quiet) {}
+  explicit ProgressLine(const Console& console) : active_(stderr_is_terminal() && !console.quiet && !streams().quiet) {}
   /// Uses the options in streams() instead of a Console.
   ProgressLine() : active_(stderr_is_terminal() && !streams().quiet) {}
   ~ProgressLine();

@@ -21,6 +21,7 @@
 #include "cairn/core/profile.h"
 #include "cairn/core/text.h"
 #include "cairn/core/threads.h"
+#include "cairn/pipeline/backend.h"
 #include "cairn/report/pages.h"
 #include "cairn/report/perfetto.h"
 #include "cairn/solvers/fit/curve.h"
@@ -123,6 +124,10 @@ struct Job {
 Job prepare(const SolveArguments& given, Processes& processes) {
   if (processes.count() > 1 && given.graph.batch_auto)
     throw core::InputError("--batch auto is for one process; give a number, or drop mpirun");
+  for (const std::string& path : {given.graph.name, given.start.path, given.aids.td}) {
+    if (processes.count() > 1 && path == "-")
+      throw core::InputError("- is stdin, which only one process has; give a file that all processes can read");
+  }
   SolveArguments arguments = with_batch(given);
   const auto& solver = arguments.search.find();
   solvers::SolveOptions options = arguments.search.options();
@@ -138,12 +143,11 @@ Job prepare(const SolveArguments& given, Processes& processes) {
       arguments.objective.task(arguments.graph.load(), arguments.graph.name, arguments.alignment, arguments.search);
   check_certificate(arguments, task);
   if (processes.count() > 1) check_processes(arguments, task);
+  if (processes.local_count() > 1 && !arguments.aids.device.is_named()) pipeline::choose_device(processes.local_rank());
   OpenedAids aids = arguments.aids.open(task.searched().graph);
   aids.lend_to(options);
   auto start = arguments.start.load_into(options, solver, task.problem.graph);
-  // Distance between the seeds of two processes. It is so large that seeds which users choose hardly collide.
-  constexpr std::uint64_t kApart = 0x9e3779b97f4a7c15;
-  options.seed += kApart * static_cast<std::uint64_t>(processes.rank());
+  options.seed = seed_of(options.seed, processes.rank());
   options.peers = processes.peers();
   return {std::move(arguments), std::move(task), std::move(options), std::move(aids), std::move(start)};
 }
@@ -181,7 +185,8 @@ int finish(Job& job, const fit::Answer& answer, const core::Stopwatch& watch, in
   if (!task.plans_fit() || task.rounded.same_sizes(task.problem))
     task.problem.lower_bound = std::max(task.problem.lower_bound, answer.found.solution.peak_bound.value);
   options.limit = watch.rest();
-  options.peers = nullptr;  // the other processes have ended their searches and receive nothing
+  options.peers = nullptr;                    // the other processes have ended their searches and receive nothing
+  streams().quiet = arguments.console.quiet;  // warnings from here on are those of the process that answers
   const fit::LeastBudget least =
       remember(task, arguments.search, fit::least_budget_after(task, answer, arguments.search.find(), options));
   Json json = report::answer_json(task, arguments.search.solver, answer, least, catch_interrupt());

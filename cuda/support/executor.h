@@ -99,8 +99,8 @@ class Executor final : public runtime::Executor {
   void read_resident(std::int32_t index, const runtime::MutableTensorView& values) override;
   /// Copies the values to page-locked memory and from there, on a separate stream, to a buffer in device memory; the
   /// next step copies them to the tensor. Values that are already in device memory are copied directly to the buffer.
-  /// The first call for a tensor waits for the stream and allocates the page-locked memory and the buffer, each as
-  /// large as the tensor.
+  /// The first call for a tensor waits until all enqueued steps and copies have ended, and then allocates the
+  /// page-locked memory and the buffer, each as large as the tensor.
   void stage_resident(std::int32_t index, const runtime::TensorView& values) override;
   void read_output(const runtime::KeptOutput& kept, const runtime::MutableTensorView& values) override;
 

@@ -69,8 +69,9 @@ bool Incumbent::better(std::int64_t peak, std::int64_t cost) const {
 core::Evaluation Incumbent::offer(const core::Schedule& with_pinned_repeats) {
   const core::Schedule offered = core::run_pinned_once(graph_, with_pinned_repeats);
   core::Schedule schedule = core::drop_unread(graph_, offered);
-  // A scope can prescribe the order of the nodes' first runs. If drop_unread() removes a node's first run, its second
-  // run becomes the first, so the schedule can leave the scope. If this happens, all steps are kept.
+  // A scope, i.e. a set of allowed schedules, can prescribe the order of the nodes' first runs. If drop_unread()
+  // removes a node's first run, its second run becomes the first, so the schedule may no longer be in the scope. In
+  // that case, all steps are kept.
   const bool keeps_all = !scope_.contains(graph_, schedule);
   if (keeps_all) schedule = offered;
   const core::Evaluation measures = evaluator_.evaluate(schedule);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 
 #include "cairn/core/support/saturating.h"
@@ -243,10 +244,14 @@ std::string_view to_string(Objective objective) {
 std::array<std::int64_t, 4> merit(const Task& task, const Answer& answer) {
   const solvers::Solution& solution = answer.found.solution;
   const std::int64_t bytes = answer.found.plan ? answer.found.plan->bytes : solution.peak;
-  if (!answer.success) return {solution.status == solvers::Status::infeasible ? 1 : 2, bytes, solution.peak, 0};
+  if (!answer.success) {
+    const bool has_schedule = !solution.schedule.steps.empty();
+    const std::int64_t known = has_schedule ? bytes : std::numeric_limits<std::int64_t>::max();
+    return {solution.status == solvers::Status::infeasible ? 1 : 2, known, solution.peak, 0};
+  }
   const bool by_cost = task.objective == Objective::within_budget || task.objective == Objective::within_peak;
-  if (by_cost) return {0, solution.cost, bytes, std::max<std::int64_t>(0, solution.cost - solution.cost_bound.value)};
-  return {0, bytes, solution.cost, std::max<std::int64_t>(0, solution.peak - solution.peak_bound.value)};
+  if (by_cost) return {0, solution.cost, std::max<std::int64_t>(0, solution.cost - solution.cost_bound.value), bytes};
+  return {0, bytes, solution.cost, std::max<std::int64_t>(0, bytes - solution.peak_bound.value)};
 }
 
 Answer search(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search,

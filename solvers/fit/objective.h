@@ -70,11 +70,12 @@ struct Answer {
   }
 };
 
-/// Returns numbers by which answers to one task are compared. Of two answers, the better one has the lexicographically
-/// smaller numbers. No number is negative. The numbers are: 0 if the search succeeded, 1 if it proved that nothing
-/// meets the task, else 2; what the objective minimises first; what it minimises next, or the bytes of the plan; and
-/// how far the proved lower bound is below the answer. After a failure, the second and third number are the bytes of
-/// the plan and the peak; without a plan, both are the peak.
+/// Returns four numbers by which answers to one task are compared. Of two answers, the better one has the
+/// lexicographically smaller numbers. No number is negative. After a success, the first number is 0. If the objective
+/// is a low cost, the others are the cost, its distance from the proved lower bound, and the bytes of the plan; else
+/// they are the bytes of the plan, the cost, and the distance of the bytes from the bound. Bytes are those of the peak
+/// if there is no plan. After a failure, the first number is 1 if it is proved that nothing meets the task, else 2. The
+/// others are the bytes, or the largest number if there is no schedule, the peak, and 0.
 std::array<std::int64_t, 4> merit(const Task& task, const Answer& answer);
 
 /// Points to results of earlier searches that a search can use. Does not own them. nullptr: there is no such result.

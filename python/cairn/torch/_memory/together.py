@@ -49,6 +49,7 @@ class Run:
         self.storages = {}
         # a dict like ``storages``, for inputs that are results of graphs without a backward pass
         self.given_results = {}
+        self.written = set()  # storages of the inputs that the graph has written
         self.copies = {}  # a dict like ``storages``, for copies on the host
         # a result of Tangents.shapes(): properties of the gradients that the caller is expected to give
         self.shapes = {}
@@ -203,7 +204,8 @@ class Alive:
             if made is None:
                 return result
             made.to_write = ()
-            made.zeros = _private.edges_of_writes(_private.argument_of(description, args) for _, description in self.written)
+            written = [_private.argument_of(description, args) for _, description in self.written]
+            made.zeros, made.written = _private.edges_of_writes(written), storages_of(written)
             node = _private.backward_node((*result, *args), before, self.number)
             if node is not None:
                 node.metadata["cairn"] = made
@@ -236,7 +238,8 @@ class Alive:
         with _lock:
             # A result of a graph without a backward pass is differentiated only if code outside made it differentiable, such
             # as a torch.autograd.Function that calls the graph.
-            known = {key for run in _open for key in run.storages.keys() - run.given_results.keys()} | _passing.keys()
+            known = {key for run in _open for key in run.storages.keys() - (run.given_results.keys() - run.written)}
+            known.update(_passing)
         return not storages_of(args[i] for i in flowing) <= known | self.owner.given
 
     @contextlib.contextmanager

@@ -145,7 +145,7 @@ class Watch:
 
     def outlook(self):
         """Returns the end of a warning about an exceeded budget. It says when the graphs will be planned together."""
-        if not self.enabled:
+        if not self.enabled or not self.is_several():
             return ""
         return ": they are planned anew when the step has ended" if self.plan else (
             " in this first step: when it has ended, they are planned together")
@@ -214,7 +214,7 @@ class Watch:
             # Passes of runs that had no backward pass, such as those of an evaluation, do not count.
             with_backward = {run for window, run in passes if window.backward}
             passes = [(window, run) for window, run in passes if run in with_backward]
-            if spoiled or not self._may_need_plan([window for window, _ in passes]) or _run_in_several_threads():
+            if spoiled or not any(window.others for window, _ in passes) or _run_in_several_threads():
                 return
             for part, times in collections.Counter(window.part for window, _ in passes if window.backward).items():
                 self._times[part] = max(self._times[part], times)
@@ -260,20 +260,6 @@ class Watch:
         if freed:
             self._windows = {shape: window for shape, window in self._windows.items()
                              if window.part not in freed and freed.isdisjoint(key for key, _ in window.others)}
-
-    def _may_need_plan(self, windows):
-        """Returns whether several graphs held memory at the same time in a round, or a graph exceeded a budget in bytes
-        because of other memory that its plan does not know, such as results of graphs without a backward pass.
-        ``windows``: those of the round."""
-        if any(window.others for window in windows):
-            return True
-        if not any(window.beside for window in windows) or is_share(self.owner.options.budget):
-            return False
-        keys = list({window.part: None for window in windows})
-        parts = [self._parts[key] for key in keys]
-        numbered = self._numbered(windows, keys)
-        goal = self._goal(parts, numbered)
-        return goal is not None and peak(numbered, [part.runs.sizes for part in parts]) > goal
 
     def _needs_plan(self, windows, are_new):
         """Returns whether a round makes a new plan necessary. If not, stores in the reports how much memory the round

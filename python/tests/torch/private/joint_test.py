@@ -52,8 +52,8 @@ class Joint(OfJointGraph):
         loss.backward()
         self.assertTrue(_private.saved_by_compiled_hooks(seen))
         self.assertEqual(_private.saved_by_compiled_hooks(["primals_1", "exp"]), [])
-        # If an ordinary operator has made a value with such a name, the second argument contains the name, and the
-        # value is not taken for one of a hook.
+        # An ordinary operator can make a value whose name looks like that of a hook's value, such as pre_hook_1. The
+        # second argument lists the names of all such values, and none of them may be returned.
         self.assertEqual(_private.saved_by_compiled_hooks(["pre_hook_1"], ["pre_hook_1"]), [])
 
     def test_check_version(self):

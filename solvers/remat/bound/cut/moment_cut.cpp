@@ -195,8 +195,10 @@ void MomentBound::maximize(core::Stopwatch& watch) {
   mover_ = Mover::link;
 }
 
-/// Makes a cut from the minimum cut at the price `price`. Of the values that cross the minimum cut, holds as many as
-/// there is room for, and moves the rest to the host. Returns nothing if the link or the host cannot take the rest.
+/// Computes the minimum cut of the network for the case that each held byte costs `price`, and turns it into a
+/// MomentCut: which nodes run again after the moment, and which values are in memory or on the host at the moment. Of
+/// the values that cross the minimum cut, as many are held in memory as there is room for, and the rest is moved to the
+/// host. Returns nothing if the host or the link cannot take the rest, or if the watch has expired.
 std::optional<MomentCut> MomentBound::cut_at(double price, core::Stopwatch& watch) {
   set_prices(price, true);
   if (!solve(watch)) return std::nullopt;
