@@ -183,8 +183,8 @@ class Backend:
         if frame in self.frames:
             self.runs_without_budget(
                 f"{function} runs without a budget where it is called in another way than before, as torch.compile has "
-                f"made {value} variants of it: torch._dynamo.config.{limit} = {2 * value} allows more, dynamic=True "
-                "needs fewer (TORCH_LOGS=recompiles says what differs)")
+                f"made {value} variants of it: torch._dynamo.config.{limit} = {2 * value} allows more; "
+                "dynamic=True, if it is not set, needs fewer (TORCH_LOGS=recompiles says what differs)")
 
     def __call__(self, module, example_inputs, **given):
         return same_graph_again(self._compiled(module, example_inputs, given), module)
