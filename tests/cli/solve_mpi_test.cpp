@@ -49,6 +49,7 @@ TEST_CASE("a budget that no schedule meets, and bad input, are said once under m
   };
   const Bad cases[] = {{{test.path, "--budget", "1"}, 3},
                        {{test.path, "--budget", "none"}, 2},
+                       {{"-", "--budget", "70%"}, 2},
                        {{"/nonexistent/g.json", "--budget", "70%"}, 2},
                        {{test.path}, 2},
                        {{"ffn", "--batch", "auto", "--budget", "1GiB"}, 2},
