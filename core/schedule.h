@@ -73,8 +73,8 @@ struct Lifetime {
   /// and the bytes are held from the end of that step on.
   std::int32_t fetch = -1;
 
-  /// First and last moment in memory. Moment 2i is step i, and moment 2i + 1 lies between steps i and i + 1. Only
-  /// copies occupy moments between steps.
+  /// First and last moment in memory. Moment 2i is step i, and moment 2i + 1 lies between steps i and i + 1. A
+  /// lifetime begins between two steps only if a fetch made the occurrence, and ends there only if an evict copies it.
   std::int64_t first_moment() const { return 2 * first + (fetch >= 0 ? 1 : 0); }
   std::int64_t last_moment() const { return 2 * last + (evict >= 0 ? 1 : 0); }
   bool operator==(const Lifetime&) const = default;

@@ -9,8 +9,8 @@
 namespace cairn::sim {
 
 /// Canonical memory profiles (core/dominance.h) of many candidates, which are schedules of one graph. The batch
-/// consists of three arrays: the start of each profile in bytes, the index of each profile's first segment, and all
-/// segments.
+/// consists of three arrays: the value in bytes with which each profile starts, the index of each profile's first
+/// segment, and all segments.
 class CanonicalBatch {
  public:
   CanonicalBatch() = default;
@@ -53,10 +53,10 @@ CanonicalBatch canonical_batch(std::span<const std::int64_t> values, std::span<c
 /// Runs core::merge_segments on many sets of chains. A chain is a sequence of nodes, given by the canonical profile of
 /// its memory; the chains of a set run in parallel. Set i consists of the chains [sets[i], sets[i + 1]). Profile i of
 /// the result is the profile of set i if the segments of the set's chains run in the order of core::sorts_before. This
-/// profile dominates the profile of every other order of these segments (Jin et al., Theorem 6.8). It starts at the sum
-/// of the chains' starts. Takes O(s log k) time for s segments in sets of at most k chains, divided among `threads`
-/// threads (0: core::thread_count()). `sets` must ascend, begin with 0, and end with chains.size(); otherwise throws
-/// InputError.
+/// profile dominates the profile of every other order of these segments (Jin et al., Theorem 6.8). It starts with the
+/// sum of the values with which the profiles of the set's chains start. Takes O(s log k) time for s segments in sets of
+/// at most k chains, divided among `threads` threads (0: core::thread_count()). `sets` must ascend, begin with 0, and
+/// end with chains.size(); otherwise throws InputError.
 CanonicalBatch merge_segments(const CanonicalBatch& chains, std::span<const std::int64_t> sets, int threads = 0);
 
 }  // namespace cairn::sim

@@ -27,10 +27,11 @@ namespace cairn::sim {
 /// If `transfers` is not 0, a candidate also has transfers: evicts, which copy a value to the host, each with a fetch,
 /// which copies it back. A number m is drawn uniformly from 0 .. transfers. Then, for each step i of the T steps, from
 /// the first to the last, an evict and its fetch are drawn with probability m / T. They move the value of a random
-/// input of step i. Let p be the last step before i that reads or computes the value. The evict starts after step p and
-/// finishes before step f, drawn from p + 1 .. i. The fetch starts after a step drawn from f - 1 .. i - 1, and finishes
-/// before step i. A draw does not count in these cases: the value must stay on the device (core::Defect::Reason), an
-/// earlier step of the candidate has drawn the value, or the candidate has `transfers` evicts already.
+/// input of step i. Let p be the last step before step i that reads or computes the value. The evict starts after step
+/// p and finishes before step f, drawn from p + 1 .. i. The fetch starts after a step drawn from f - 1 .. i - 1, and
+/// finishes before step i. A draw does not count in these cases: the value must stay on the device
+/// (core::Defect::Reason), an earlier step of the candidate has drawn the value, or the candidate has `transfers`
+/// evicts already.
 struct Generator {
   std::uint64_t seed = 0;
   std::int32_t moves = 0;      ///< largest number of recomputation moves of a candidate, >= 0

@@ -212,7 +212,8 @@ SweepResult run_sweep(Simulator& simulator, Sweep& sweep, const SweepOptions& op
       first += count;
     }
     sweep.done = round.first + round.count;
-    // The gather() in best_of() waits until all ranks have finished the round.
+    // The gather() in best_of() waits until all ranks have finished the round. So the time that is measured next is
+    // that of the slowest rank.
     const std::optional<Entry> best = best_of(sweep.tally, ranks);
     if (round.merge) merge_to_first(sweep.tally, ranks);
     if (ranks.rank() != 0) continue;

@@ -19,8 +19,8 @@ namespace cairn::sim::device {
 /// Arrays that BucketLanes needs, shared by a team.
 template <class Sum, int kLanes>
 struct BucketArrays {
-  /// Number of steps of a lane that can be evaluated exactly in one call of refine(). On real graphs, rarely more than
-  /// 30 must be.
+  /// Largest number of steps of a lane that one call of BucketLanes::refine() can list and evaluate exactly. All other
+  /// steps are only bounded. On real graphs, rarely more than 30 steps must be listed.
   static constexpr int kListed = 64;
 
   std::uint16_t* bucket = nullptr;  ///< [node][lane]: bucket in which the node runs
@@ -33,10 +33,10 @@ struct BucketArrays {
   std::uint16_t* listed = nullptr;
   Sum* listed_freed = nullptr;
   Peak<Sum>* listed_peak = nullptr;
-  std::int32_t* count =
-      nullptr;  ///< [lane]: number of listed steps. One more entry: number of lanes with more than kListed steps.
+  std::int32_t* count = nullptr;  ///< [lane]: number of steps in `listed`. One more entry: number of lanes with more
+                                  ///< than kListed such steps.
   std::int32_t* before =
-      nullptr;                  ///< [lane]: number of listed steps in lower lanes. One more entry: number in all lanes.
+      nullptr;  ///< [lane]: number of listed steps in lower lanes. One more entry: number of listed steps in all lanes.
   std::byte* of_row = nullptr;  ///< room for LaneGrid::combine_below()
 
   static CAIRN_HD std::int64_t bytes(std::int64_t nodes, std::int64_t buckets, std::int64_t threads) {
@@ -73,11 +73,11 @@ struct BucketArrays {
 /// Evaluates one drawn order per lane. The keys of the thread's lane are key[v * kStride] for node v, and `highest` is
 /// the highest key. A key is the random time at which the node runs. kSingle says whether every node has one output.
 ///
-/// The range of keys is divided into `buckets` buckets; the fewer buckets, the more steps must be evaluated exactly.
-/// For each bucket, the memory that its steps take and the memory that they free are added up. From these sums follows
-/// the memory before each bucket. This memory plus the memory taken in the bucket is an upper bound of the memory
-/// during the bucket's steps. Then the steps of the bucket with the highest bound are evaluated exactly, and after
-/// that, the steps of all buckets whose bound is above the peak found so far.
+/// The range of keys is divided into `buckets` buckets; with fewer buckets, the bounds below are higher, so more steps
+/// must be evaluated exactly. For each bucket, the memory that its steps take and the memory that they free are added
+/// up. From these sums follows the memory before each bucket. This memory plus the memory taken in the bucket is an
+/// upper bound of the memory during the bucket's steps. Then the steps of the bucket with the highest bound are
+/// evaluated exactly, and after that, the steps of all buckets whose bound is above the peak found so far.
 template <bool kSingle, class Id, class Sum, int kLanes, int kStride, class Team>
 class BucketLanes {
  public:
@@ -151,8 +151,8 @@ class BucketLanes {
       if (kSingle || x < graph_.node_count) {
         Sum taken = value.taken;
         if (graph_.has_scratch) {
-          // Scratch is taken and freed in the same bucket. Negative scratch could make the bucket's bound too low, so
-          // it is left out of the sum.
+          // Scratch is taken and freed in the same bucket. Negative scratch would lower the bound for all steps of the
+          // bucket, but the other steps run without it. So it is left out of the sum.
           const Sum scratch = amounts_.scratch[x];
           if (scratch < 0) taken -= scratch;
           if (scratch > 0) fetch_add(&arrays_.freed[own * lanes_ + lane_], scratch);
@@ -269,8 +269,9 @@ class BucketLanes {
     return freed;
   }
 
-  /// Returns the memory during the step of node v, and the place of this step (see refine()). Adds up, for this, the
-  /// listed steps of the same lane that are in v's bucket and run before v.
+  /// Returns the memory during the step of node v, and the place of this step (see refine()). This memory is the memory
+  /// before v's bucket, plus what v takes, plus what the earlier listed steps of this bucket in the same lane take,
+  /// minus what these steps free.
   CAIRN_HD Peak<Sum> exact(std::int32_t v, std::int32_t lane) const {
     const std::int32_t b = bucket(v, lane), count = arrays_.count[lane];
     Sum during = arrays_.freed[b * lanes_ + lane] + amounts_.values[v].taken;

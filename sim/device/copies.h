@@ -20,7 +20,7 @@ struct alignas(32) MovedValue {
       -1;  ///< copy_cost() of the value, 0 if the graph has no link; -1: the value must stay on the device
   std::int32_t number = 0;    ///< the value's number in TablesView
   std::int32_t producer = 0;  ///< node that makes the value
-  core::ValueId id = 0;       ///< in entry k of the table: the ValueId of the value that has number k in TablesView
+  core::ValueId id = 0;  ///< unlike the other fields, entry k is for the value with number k in TablesView: its ValueId
 };
 
 /// The table of MovedValues of a graph, in the memory of a Machine.
@@ -58,8 +58,8 @@ CAIRN_HD void heap_sort(T* items, std::int32_t count, const Less& less) {
   }
 }
 
-/// The sort key of a copy, and the copy's place in the array. Compares `first`, `second`, `fetch` and `index`, in this
-/// order of priority.
+/// The sort key of a copy, and the copy's place in the array. Keys are compared by `first`, then by `second`, `fetch`
+/// and `index`.
 struct CopyKey {
   std::int32_t first, second, fetch, index, place;
 
@@ -73,7 +73,7 @@ struct CopyKey {
 
 /// Sorts the copies of a candidate in the order in which the link carries them, and computes their remaining fields. On
 /// entry, the fields value, from, start, finish and index are set, `kind` is 0 or kFetch, and `from` of a fetch is the
-/// *index* of its evict or -1. `keys` has room for `count` entries. O(count log count).
+/// field `index` of its evict, or -1 if it has no evict. `keys` has room for `count` entries. O(count log count).
 CAIRN_HD inline void arrange_copies(Copy* copies, std::int32_t count, CopyKey* keys) {
   heap_sort(copies, count, [](const Copy& a, const Copy& b) {
     return CopyKey{a.start, a.finish, a.kind & Copy::kFetch, a.index, 0} <
@@ -82,7 +82,7 @@ CAIRN_HD inline void arrange_copies(Copy* copies, std::int32_t count, CopyKey* k
   std::int32_t evicts = 0;
   for (std::int32_t k = 0; k < count; ++k) {
     if (copies[k].kind == Copy::kFetch) continue;
-    copies[copies[k].index].by_made = k;  // the place of the evict with this index
+    copies[copies[k].index].by_made = k;  // for now, entry i says where the evict with `index` i is
     copies[k].kind = Copy::kUnfetched;
     keys[evicts++] = {copies[k].from, copies[k].value, 0, copies[k].index, k};
   }

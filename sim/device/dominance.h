@@ -252,7 +252,8 @@ CAIRN_HD inline std::int64_t sampled(std::int64_t sample, std::int64_t samples, 
 }
 
 /// Writes the heights of kSampledStairs stairs of each staircase of the sampled profiles; the first stair of a
-/// staircase is never taken. If a staircase has fewer stairs, the remaining entries are kBelowAll.
+/// staircase, whose height is the profile's peak, is never taken. If a staircase has fewer stairs, the remaining
+/// entries are kBelowAll.
 struct SampleHeights {
   static constexpr int kThreads = 1;
   const Stair* stairs;
@@ -541,9 +542,9 @@ class DominanceSet : public sim::DominanceSet {
     std::int64_t found = 0;
     for (std::int64_t begin = 0; begin < size(); begin += most) {
       const std::int64_t count = std::min(most, size() - begin);
-      // Drops each profile of this block that an earlier profile dominates. The dominating profile can itself be
-      // dropped. This does no harm, because dominance is transitive: the profile that dominates it also dominates the
-      // first.
+      // Drops each profile of this block that an earlier profile dominates. The dominating profile p can itself be
+      // dropped, because a profile q dominates it. This does no harm: dominance is transitive, so q also dominates
+      // every profile that p dominates.
       machine_.launch(Filter{kept.view().profiles(), found, all.view().profiles(), begin, flags.data()}, count);
       const std::int64_t left = machine_.select(flags.data(), count, selected.data());
       machine_.launch(Append<std::int64_t>{all.view(), begin, selected.data(), block.view(), 0}, left);

@@ -93,7 +93,7 @@ Tables<Id>::Tables(const core::Graph& graph) {
                     NodeRecord::range(view.input_begin[v], view.input_begin[v + 1])};
     if (graph.required(v) && !graph.keep(v)) {
       // The outputs of v are neither read nor kept, but every schedule must run v. So the first output counts as in
-      // memory at the end, with 0 bytes.
+      // memory at the end, with 0 bytes. A schedule without v never produces this output, and is found to be invalid.
       node.held = kMark;
       to.at_end[v] = 0;
     }

@@ -26,9 +26,9 @@ struct alignas(32) NodeRecord {
   /// Returns the index after that of the node's last input.
   CAIRN_HD std::int32_t end() const { return static_cast<std::int32_t>(inputs >> 32); }
 };
-/// A bit that ValueWords adds to the bytes of a value that is not in memory, so that the value's word is not 0 even if
-/// the value has 0 bytes. Sums of 64-bit words are modulo 2^64. So in a sum of such words, an even number of marks
-/// vanishes, and an odd number leaves only this bit, which the reader of the sum masks out.
+/// A bit that ValueWords (sim/device/rewind.h) adds to the bytes of a value that is not in memory, so that the value's
+/// word is not 0 even if the value has 0 bytes. Sums of 64-bit words are modulo 2^64. So in a sum of such words, an
+/// even number of marks vanishes, and an odd number of marks leaves one mark, which the reader of the sum masks out.
 inline constexpr std::uint64_t kMark = std::uint64_t{1} << 63;
 
 /// Four ids of nodes, which are read in one load. A list of ids whose length is not a multiple of four is filled up

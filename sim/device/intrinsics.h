@@ -106,7 +106,7 @@ CAIRN_HD inline std::uint32_t high_product(std::uint32_t a, std::uint32_t b) {
 #endif
 }
 
-/// Returns the number of bits that are set in the range [begin, end) of an array of words.
+/// Returns how many of the bits begin to end - 1 of an array are set. Bit i is bit i % 32 of words[i / 32].
 CAIRN_HD inline std::int32_t count_bits(const std::uint32_t* words, std::int32_t begin, std::int32_t end) {
   std::int32_t count = 0;
   for (std::int32_t at = begin; at < end;) {

@@ -56,9 +56,9 @@ class LaneGrid {
     return {begin, begin + length < count ? begin + length : count};
   }
 
-  /// Combines with `op` the values that all lower rows of this thread's lane pass, and returns the result, or `none` in
-  /// the first row. Sets `all` to the combination of all rows. `of_row` must have room for of_row_entries() entries.
-  /// Waits for all threads of the team, as sync() does.
+  /// Combines with `op` the arguments `value` of the threads of this lane in all lower rows, and returns the result, or
+  /// `none` in the first row. Sets `all` to the combination of all rows. `of_row` must have room for of_row_entries()
+  /// entries. Waits for all threads of the team, as sync() does.
   template <class T, class Op>
   CAIRN_HD T combine_below(T value, T none, const Op& op, T* of_row, T& all) const {
     team_.sync();

@@ -428,7 +428,7 @@ class MachineSimulator : public Simulator {
   }
   template <class Sum>
   std::int64_t bytes_of_ranks() const {
-    return RankKeys<Id, Sum, 8, SharedSpace>::bytes(node_count_);  // the number of lanes does not matter
+    return RankKeys<Id, Sum, 8, SharedSpace>::bytes(node_count_);  // the same for any number of lanes
   }
 
   /// Whether arrays may be in shared memory. The wide type of ids is for graphs of at least 65,535 nodes, and no GPU

@@ -61,7 +61,7 @@ struct OrderArrays {
 /// Evaluates one candidate per lane. The member functions are the stages of the evaluation: begin(), then `position`
 /// must be filled, then find_changes() and outcome(). kSingle says whether every node has one output.
 ///
-/// The memory during step i is the sum of the changes of the steps 0 .. i. The bytes of a value are added at the step
+/// The memory during step i is the sum of the changes of the steps 1 .. i. The bytes of a value are added at the step
 /// of its node, and subtracted at the step after its last read. The last read is the highest position among the value's
 /// readers. The scratch of a node is added at its step and subtracted at the next step.
 template <bool kSingle, class Id, class Position, class Sum, int kLanes, class Team>

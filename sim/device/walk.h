@@ -75,9 +75,9 @@ CAIRN_HD inline void put(const OutcomesView& outcomes, std::int64_t c, const Mov
 /// Evaluates one candidate with transfers, in two passes over its steps. The first pass finds the last read of each
 /// occurrence of a value, after which its bytes are freed, and finds the first defect. The second pass adds up the
 /// bytes on the device and on the host, and moves three clocks: one for the steps and one for each direction of the
-/// link. Copy stores the copies in the orders in which the passes need them, so no pass searches for copies. Takes
-/// O(values + T + k + inputs and outputs of all steps) for T steps and k copies, with 8 bytes for each value, step and
-/// copy.
+/// link. The struct Copy gives the copies in each order in which a pass needs them, so no pass searches for copies.
+/// Takes O(values + T + k + inputs and outputs of all steps) for T steps and k copies, with 8 bytes for each value,
+/// step and copy.
 template <bool kSingle, class Id>
 class TransferWalk {
  public:
@@ -101,7 +101,8 @@ class TransferWalk {
     return outcome;
   }
 
-  /// Returns the first kind of defect of the copies alone. Needs no arrays.
+  /// Checks each copy by itself, without the work arrays. Returns bad_evict if some evict is invalid, else bad_fetch if
+  /// some fetch is invalid, else none.
   CAIRN_HD Kind check_copies() const {
     Kind found = Kind::none;
     for (std::int32_t k = 0; k < row_.count; ++k) {
@@ -141,7 +142,8 @@ class TransferWalk {
            copy.finish > row_.length - 1 + kept;
   }
 
-  /// Ends the current occurrence of a value. The bytes of an occurrence with an evict are freed by the evict.
+  /// Ends the current occurrence of a value. If an evict copies the occurrence, the end of the evict frees its bytes,
+  /// so this function does nothing.
   CAIRN_HD void close(std::int32_t x) {
     if (last(x) < 0 || note(x) > 0) return;
     if (last(x) < -note(x)) unread_ = true;

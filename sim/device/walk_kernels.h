@@ -6,10 +6,12 @@
 #include "cairn/sim/device/lanes.h"
 #include "cairn/sim/device/walk.h"
 
-/// Functors for Machine::launch that evaluate and draw candidates with transfers, one in each thread.
+/// This file has functors for Machine::launch. They evaluate and draw candidates (schedules) with transfers, one in
+/// each thread.
 namespace cairn::sim::device {
 
-/// The largest numbers of values, steps and copies of a candidate; they give the sizes of its WalkArrays.
+/// The largest numbers of values, steps and copies of a candidate; the sizes of the arrays in WalkArrays follow from
+/// these numbers.
 struct WalkSizes {
   std::int64_t values = 0, steps = 0, copies = 0;
 

@@ -243,7 +243,7 @@ class DrawLanes final : public DrawOrders {
   template <class Sum>
   struct Highest {
     Sum peak = std::numeric_limits<Sum>::min();
-    std::int32_t bucket = 0, step = 0;  ///< bucket of the peak, and the step in it, counted from the bucket's first
+    std::int32_t bucket = 0, step = 0;  ///< bucket of the peak, and number of the peak's step in this bucket, from 0
   };
 
   template <class Sum>

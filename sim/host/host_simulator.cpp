@@ -31,8 +31,8 @@ device::OutcomesView resized(Outcomes& outcomes, std::int64_t count, bool transf
 
 /// Sorts up to 65,536 nodes by (key, number) into `order`, as sort_by_key() does, but without branches that are hard to
 /// predict. Two passes of a radix sort, by eight bits each, sort by the keys' 16 highest bits. An insertion sort then
-/// orders the nodes whose 16 highest bits are equal. There are few of these if keys are spread over their range, as
-/// random keys are.
+/// orders the nodes whose 16 highest bits are equal. Random keys are spread over their range, so there are few such
+/// nodes.
 class NodeSorter {
  public:
   void sort(const std::uint32_t* key, std::int32_t count, std::uint16_t* order) {
@@ -114,7 +114,7 @@ class Worker {
     flush_recomputing(put_outcome);
   }
 
-  /// Evaluates candidates that may have transfers. The parameters are those of evaluate().
+  /// Evaluates candidates that may have transfers. Calls put_outcome(i, outcome) for each rows[i], in any order.
   template <class Put>
   void evaluate_moved(const device::MovedRow<Id>* rows, std::int64_t count, const Put& put_outcome) {
     orders_.clear();

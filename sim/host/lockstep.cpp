@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::int64_t kShortPositions = 0x7FFE;
 constexpr std::int64_t kShortSlots = 0xFFFF;
-// If the arrays are larger than this, they miss the cache, and evaluating candidates in lanes is slower than one by
-// one.
+// If the arrays are larger than this, they do not stay in the cache, and evaluating candidates in lanes is slower than
+// evaluating them one by one.
 constexpr std::int64_t kCacheBytes = std::int64_t{16} << 20;
 
 std::vector<ProcessorFamily> find_families() {
@@ -44,7 +44,8 @@ std::unique_ptr<Lockstep<Id>> make_lockstep(const device::TablesView<Id>& graph,
   if (!costs_fit || !slots_fit || longest > INT32_MAX / 2 || values == 0) return nullptr;
   for (const ProcessorFamily& family : families()) {
     // An evaluation keeps two vectors of step numbers per value: the step that produces the value, and the step that
-    // reads it last. With recomputation, it keeps two vectors per occurrence of a value; 8 vectors are assumed.
+    // reads it last. With recomputation, it keeps two vectors per occurrence of a value, for which 8 vectors per value
+    // are assumed.
     if (values * family.vector_bytes * (recomputes ? 8 : 2) > kCacheBytes) continue;
     if constexpr (std::is_same_v<Id, std::uint16_t>)
       return family.lockstep16(graph, static_cast<std::int32_t>(longest));

@@ -46,8 +46,9 @@ class Lockstep {
   virtual void run(const Row<Id>* rows, int count, device::Outcome* outcomes, bool* done) = 0;
 
   /// Evaluates schedules with transfers. If `longest` (make_lockstep()) was the number of nodes, every candidate must
-  /// run each node once. Sets done[i] to false if rows[i] was not evaluated: if run() would not evaluate it, and if it
-  /// is invalid. In addition to the time of run(), takes O(reads of the moved values + k) time for k transfers.
+  /// run each node once. Sets done[i] to false if rows[i] was not evaluated: if a node occurs in it more than
+  /// kMostOccurrences times, if it is invalid, or if its times could exceed 64 bits. In addition to the time of run(),
+  /// takes O(reads of the moved values + k) time for k transfers.
   virtual void run_moved(const device::MovedRow<Id>* rows, int count, const device::MovesView& moves,
                          device::MovedOutcome* outcomes, bool* done) = 0;
 

@@ -212,7 +212,7 @@ class LockstepOf final : public Lockstep<Id> {
     std::uint8_t* __restrict counts = counts_.data() + static_cast<std::size_t>(lane) * nodes;
     for (std::uint32_t v = 0; v < nodes; ++v) counts[v] = static_cast<std::uint8_t>(planes_below(next[v] - v));
   }
-  /// Returns slots / width_. The division must leave no remainder.
+  /// Returns the number of planes of width_ slots in `slots` slots, which must be a multiple of width_.
   std::uint32_t planes_below(std::uint32_t slots) const {
     if constexpr (sizeof(Slot) == 4) return slots / static_cast<std::uint32_t>(width_);
     return slots * per_width_ >> 16;
@@ -486,7 +486,7 @@ class LockstepOf final : public Lockstep<Id> {
 
   /// Adds the bytes that copies occupy on the device. Between two steps, the bytes of a fetched value appear, and the
   /// bytes of an evicted value disappear. A fetch is added to taken_ of the step after that moment, an evict to freed_
-  /// of the step before, and both to between_ of the step before.
+  /// of the step before, and both to between_ of the step before, because for a moment both values are on the device.
   void add_copies(const MovedRow<Id>& row) {
     std::int64_t *const taken = taken_.data(), *const freed = freed_.data(), *const between = between_.data();
     std::memset(
@@ -615,7 +615,7 @@ class LockstepOf final : public Lockstep<Id> {
   // For candidates with transfers:
   std::unique_ptr<MovedLane<Id>> moved_;
   std::vector<std::int32_t> made_;  ///< steps that make a value
-  Aligned<std::int64_t> between_;   ///< bytes in memory only between two steps, by position of the step before them
+  Aligned<std::int64_t> between_;   ///< bytes that are added between two steps, by position of the step before them
   Aligned<std::int64_t> before_;    ///< for each step, the cost of the steps before it
 };
 

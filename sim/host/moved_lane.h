@@ -7,7 +7,7 @@
 
 #include "cairn/sim/device/walk.h"
 
-// Included by lockstep_lanes.h, which explains why the namespace has no name.
+// The header lockstep_lanes.h includes this one, and explains why the namespace has no name.
 namespace cairn::sim {
 namespace {
 

@@ -18,7 +18,8 @@
 namespace cairn::solvers {
 namespace {
 
-/// Searches for a number between 0 and 1 by bisection. The larger the number is, the fewer bytes the link has to move.
+/// Searches by bisection for the least number between 0 and 1 with which no step waits for a copy. The number sets how
+/// much a schedule avoids copies. The larger the number is, the fewer bytes the link has to move.
 struct Bisection {
   double low = 0, high = 1;
 

@@ -1,5 +1,5 @@
-// Replaces the vendor's libraries that cuda/ calls. The host does the work of these libraries when the fake runtime
-// runs it. Matrix products are in fake_products.cpp.
+// Replaces the vendor's libraries that cuda/ calls. A call is enqueued on its stream. When the fake CUDA runtime
+// executes the enqueued call, the host computes the result. Matrix products are in fake_products.cpp.
 #include <cstddef>
 #include <functional>
 #include <memory>

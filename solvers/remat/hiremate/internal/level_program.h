@@ -66,8 +66,8 @@ class Program {
   std::vector<std::int32_t> steps_of(std::int32_t t) const;
   bool can_run_again(std::int32_t t, std::int32_t k) const;
 
-  /// Finds for each forward half the last phase in which it could be useful to run it again. Finds for each datum the
-  /// last phase in which it could be read.
+  /// Finds for each forward compute node the last phase in which running it again could be useful, and for each datum
+  /// the last phase in which it could be read.
   void find_last_use();
 
   void add_runs();
