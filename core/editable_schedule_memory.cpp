@@ -1,6 +1,7 @@
-// Keeps track of the memory of an EditableSchedule. Places are grouped into blocks of 2^block_bits_ places. The memory
-// at a place is the place's entry of memory_ plus the entry of lifted_ of its block, so that an edit can change all
-// places of a block at once. The maximum of a block is recomputed only if it is asked for and the block has changed.
+// Keeps track of how many bytes are in memory at each place, i.e. position, of an EditableSchedule. Places are grouped
+// into blocks of 2^block_bits_ places. The bytes at a place are the place's entry of memory_ plus the entry of lifted_
+// of its block, so that an edit can change all places of a block at once. The maximum of a block is recomputed only if
+// it is asked for and the block has changed.
 
 #include <algorithm>
 #include <bit>

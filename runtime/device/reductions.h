@@ -311,10 +311,10 @@ void launch_row_teams(Launcher<Machine>& launcher, const Op& op, const T* const 
 template <class T, int N, class Machine, class Op>
 void launch_rows(Launcher<Machine>& launcher, const Op& op, const T* const (&in)[N], T* out, std::int64_t rows,
                  std::int64_t cols) {
-  // A warp handles a row if the row of all arguments together takes at most this number of bytes. With this limit, the
-  // staged rows of several warps fit into a block's shared memory.
+  // A warp handles a row if this row of each argument, added up over all N arguments, takes at most this number of
+  // bytes. With this limit, the staged rows of several warps fit into a block's shared memory.
   constexpr std::int64_t kWarpBytes = 8192;
-  // A block of 256 threads handles a row if the row of all arguments together takes at most this number of bytes. With
+  // A block of 256 threads handles a row if this sum is at most this number of bytes. With
   // this limit, the staged rows of one block fit into the shared memory of every device, and those of several blocks
   // fit on most devices.
   constexpr std::int64_t kBlockBytes = 65536;

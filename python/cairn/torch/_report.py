@@ -65,8 +65,8 @@ class GraphReport:
     unnamed: list = dataclasses.field(default_factory=list)  # patterns of never_recompute= that name nothing in the graph
     # texts that say which kernels Inductor could not compile, and why
     not_fused: list = dataclasses.field(default_factory=list)
-    # Whether the graph belongs to a step of several graphs that has a plan for all of them (Report.step), or that meets
-    # the budget without such a plan.
+    # Whether the graph belongs to a step of several graphs, and this step either has one plan for all its graphs
+    # (Report.step) or meets the budget without such a plan.
     of_step: bool = False
     # names of operations for which data decide which code they run
     branching: list = dataclasses.field(default_factory=list)

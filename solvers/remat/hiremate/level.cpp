@@ -1,5 +1,5 @@
-// Solves one level of a hierarchy (level.h). A memory row is a constraint that limits the bytes in memory while one
-// compute node runs.
+// Solves one level of a hierarchy of subgraphs by an integer program. level.h explains levels and compute nodes. A
+// memory row is a constraint of this program that limits the bytes in memory while one compute node runs.
 
 #include "cairn/solvers/remat/hiremate/level.h"
 

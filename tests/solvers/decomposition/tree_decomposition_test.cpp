@@ -151,7 +151,7 @@ TEST_CASE("merging nested bags leaves at most n bags of any decomposition, none 
 }
 
 /// Checks that every node is in exactly one separator, that the parts are numbered correctly, and that no edge joins
-/// two components.
+/// nodes of two parts of which neither contains the other.
 void check_separators(const Graph& graph, const SeparatorTree& tree) {
   std::vector<int> held(graph.node_count(), 0);
   for (std::size_t p = 0; p < tree.parts.size(); ++p) {
