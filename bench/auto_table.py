@@ -81,7 +81,7 @@ class Build:
             command = [self.path, "solve", *shlex.split(graph), "--solver", solver, "--time-limit", limit, "--seed",
                        str(seed), "--json", "-o", schedule, *shlex.split(extra)]
             command += ["--budget", budget] if budget != "none" else []
-            command += ["--order", "input"] if order == "fixed" else []  # older builds know "fixed" only by this name
+            command += ["--order", "input"] if order == "fixed" else []  # older builds call "fixed" "input"
             begin = time.monotonic()
             answer, error = self.json_of(command)
             wall = time.monotonic() - begin

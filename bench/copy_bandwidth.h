@@ -11,9 +11,9 @@
 
 namespace cairn::bench {
 
-/// Returns the bytes per second, read plus written, of memcpy on one thread for an array of 256 MiB. One thread that
-/// only reads or writes large arrays once cannot be faster. The first call in a process measures several times and
-/// takes the best rate.
+/// Returns the bytes per second, read plus written, of memcpy on one thread for an array of 256 MiB. A thread that
+/// reads or writes each byte of large arrays once cannot reach a higher rate. The first call in a process measures
+/// several times and takes the best rate.
 inline double copy_bandwidth() {
   static const double bandwidth = [] {
     constexpr std::size_t kBytes = std::size_t{1} << 28;

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Checks and measures a CUDA build on the GPU of this machine; scripts/gpu_check.sh builds one and calls this.
+"""Checks and measures a CUDA build on the GPU of this machine. scripts/gpu_check.sh makes the build.
 
 Steps: the device's tests; compute-sanitizer on the tests tagged [sanitize]; cairn.torch's tests of a GPU; small models
 against the host's results; four models under three budgets, and by every solver under one; the device benchmarks;
-PyTorch beside Cairn; what cairn.torch promises for models of bench/torch, beside what is counted. A step that fails
-does not stop the later ones. Writes bench/results/<device>-<date>.md and .json.
+a comparison with PyTorch; and, for models of bench/torch, a comparison of the peaks that cairn.torch promises with the
+peaks that are counted. A step that fails does not stop the later ones. Writes bench/results/<device>-<date>.md and
+.json.
 Exit codes: 0 if nothing failed, 1 if something failed, 2 for bad usage, 5 without a device.
 """
 
@@ -44,7 +45,7 @@ BUDGETS = ("50%", "70%", "35%")  # budgets of the runs, the most important first
 PRECISIONS = ("fp32", "tf32", "bf16")
 STEPS = ("tests", "sanitizers", "torch", "host", "runs", "benchmarks", "pytorch", "counted")
 SANITIZERS = ("memcheck", "racecheck", "initcheck", "synccheck")
-SANITIZER_SECONDS = 300  # initcheck is the slowest tool
+SANITIZER_SECONDS = 300  # for each tool; initcheck is the slowest
 TEST_SECONDS = 300
 # Budget of the small models whose results are compared with the host's. It is not 50%, because the small U-Net has no
 # schedule within 50%: on an H100, one convolution needs up to 57% of the baseline's peak, most of it as scratch.

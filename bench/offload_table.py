@@ -8,8 +8,9 @@ CAIRN is the built command. A GRAPH is a file or the name of a model with its op
 number is the increase of the makespan over the input order's cost, in percent. "-" means that no schedule was found. The
 last column is the proved lower bound of the column "both".
 
-With --least, the table has the least budgets instead: of recomputation alone, and with each link. A cell has the budget
-in percent of the baseline and, in parentheses, the increase of the makespan in percent.
+With --least, the table has the least budgets that were found instead: with recomputation alone, and with transfers
+over each link. A cell has the budget in percent of the baseline and, in parentheses, the increase of the makespan in
+percent.
 """
 import argparse
 import os

@@ -7,16 +7,16 @@ usage: promises.py fits CAIRN [--graphs GRAPH...] [--budgets B,...] [--time-limi
        promises.py limits CAIRN [--sizes N,...] [--time-limits T,...] [--commands NAME,...]
 
 fits: Prints one row for each graph and budget. `info`, `solve` and `run` get the same budget. The row shows their exit
-codes (0: a schedule fits, 3: it is proved that none fits, 4: none was found) and the bytes that `run` measured. They
-agree if the three exit codes are equal and the measured bytes are within the budget. The budget `least` stands for the
-least budget that `info` knows. For this budget, three more things are checked: `info` gives the same budget again;
-`plan` accepts the schedule that `info` writes; `solve` finds a schedule within the budget in at most half a second more
-than `info` took.
+codes (0: a schedule fits, 3: it is proved that none fits, 4: none was found) and the bytes that `run` measured. The
+commands agree if the three exit codes are equal and the measured bytes are within the budget. The budget `least` stands
+for the least budget that `info` knows. For this budget, three more things are checked: `info` gives the same budget
+again; `plan` accepts the schedule that `info` writes; `solve` finds a schedule within the budget in at most half a
+second more than `info` took.
 
 least: Prints one row for each graph. `solve -b min`, `solve -b min --peak-only` and `info` run with the same time limit.
 The row shows the least budget that each of them found, in bytes and in percent of the baseline's peak, and whether
-`solve -b` meets the lowest of the three. A row is good if `solve -b` does, and if `solve -b min` and `info` name at most
-1.02 times the lowest. The commands do not know each other's answers.
+`solve -b` meets the lowest of the three. A row is good if `solve -b` meets the lowest budget, and if `solve -b min` and
+`info` name at most 1.02 times the lowest. The commands do not know each other's answers.
 
 limits: Prints one row for each command and limit on random layered graphs. The row shows by how many seconds of wall
 time the command exceeds the limit, and whether this is at most 5% of the limit plus 0.2 s. The time for reading the

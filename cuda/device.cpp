@@ -126,7 +126,7 @@ Device& Device::operator=(Device&& other) noexcept {
   return *this;
 }
 Device::~Device() {
-  if (state_ == nullptr) return;  // moved from
+  if (state_ == nullptr) return;  // the object was moved from
   const OnDevice on(info().ordinal, std::nothrow);
   state_.reset();
 }

@@ -115,7 +115,7 @@ int streams_of(const ExecutorOptions& options) {
   return one ? 1 : options.streams;
 }
 
-/// Names the work that is launched while the object exists, for profilers (by NVTX).
+/// Gives a name to the work that is launched while the object exists. Profilers show this name (NVTX).
 class Range {
  public:
   explicit Range(const std::string& name) { nvtxRangePushA(name.c_str()); }
@@ -541,7 +541,7 @@ struct Executor::State {
   StreamLibrary library;
   DeviceMemory own_arena, residents, control_memory;
   PinnedMemory host_memory;
-  runtime::Arena host_arena{0};  ///< in host_memory
+  runtime::Arena host_arena{0};  ///< the host's arena, whose bytes are in host_memory
   runtime::device::StepMemory memory;
   MachineStep step;
   CopyStreams copies;
@@ -566,7 +566,7 @@ Executor::Executor(Device& device, Program program, const ExecutorOptions& optio
   state_ = std::make_unique<State>(device, std::move(program), options);
 }
 Executor::~Executor() {
-  if (state_ == nullptr) return;  // moved from
+  if (state_ == nullptr) return;  // the object was moved from
   const OnDevice on(state_->ordinal, std::nothrow);
   state_.reset();
 }

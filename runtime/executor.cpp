@@ -127,7 +127,7 @@ void Executor::give(std::string_view name, const TensorView& values, bool staged
   const Resident& resident = graph.residents()[static_cast<std::size_t>(index)];
   const std::int32_t master = master_of(graph, index);
   const std::string what = describe(resident);
-  const bool for_both = master >= 0 && values.type == ElementType::f32;  // the weight's own type is bf16
+  const bool for_both = master >= 0 && values.type == ElementType::f32;  // sets a bf16 weight and its fp32 copy
   check_view(what, for_both ? ElementType::f32 : resident.type, resident.shape, values);
   const auto give_one = [&](std::int32_t to, const TensorView& given) {
     staged ? stage_resident(to, given) : write_resident(to, given);

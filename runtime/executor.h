@@ -181,9 +181,9 @@ class Executor {
   virtual void set_dropout_seed(std::uint64_t seed) = 0;
 
   /// Returns the number of bytes of the arena up to the highest byte that the steps so far have written, rounded up to
-  /// the plan's alignment. With ExecuteOptions::poison, all freed bytes are overwritten, so this search would find
-  /// wrong bytes. In that case, returns the number of bytes up to the end of the highest range that a kernel was given.
-  /// May read the whole arena.
+  /// the plan's alignment. With ExecuteOptions::poison, the executor itself overwrites freed bytes, which no kernel
+  /// need have written. In that case, returns the number of bytes up to the end of the highest range that a kernel was
+  /// given. May read the whole arena.
   virtual std::int64_t measured_peak_bytes() = 0;
 
   /// Returns what measured_peak_bytes() returns, but for the host's arena, which holds the copies of evicted values.

@@ -47,7 +47,7 @@ class Accesses {
  private:
   struct Latest {
     Step writer = kNone;
-    std::vector<Step> readers;  ///< steps that have read the bytes since the writer
+    std::vector<Step> readers;  ///< steps that have read the bytes since they were last written
   };
   using Map = std::map<std::int64_t, Latest>;
 
@@ -135,7 +135,7 @@ class Assignment {
 
   void add(Step step, const std::vector<Step>& needed, std::int64_t cost) {
     std::int64_t ready = 0, longest = 0;
-    Step before = kNone;  // the needed step with the longest path before it
+    Step before = kNone;  // the needed step at which the longest path of costs ends
     for (const Step d : needed) {
       ready = std::max(ready, done_[static_cast<std::size_t>(d)].finish);
       const std::int64_t path = done_[static_cast<std::size_t>(d)].longest;

@@ -48,10 +48,10 @@ struct Overlap {
 /// Writes of guards and poison (runtime/support/execution.h) are not considered, so programs that use these need one
 /// stream. A wait is left out if the order within a stream and the remaining waits imply it. The instructions are
 /// assigned in the order of the program, in a simulation in which every instruction takes its cost. Let p be the
-/// predecessor of an instruction on the longest path. If p is the last instruction of its stream so far, the
-/// instruction goes to the stream of p, otherwise to the stream on which it starts earliest. Throws InputError if
-/// `streams` is not in 1 .. kMostStreams, and for several streams if the program has copies. O(T log T + d log d) for T
-/// steps and d dependences, times the number of streams.
+/// predecessor of an instruction on the longest path that ends with the instruction. If p is the last instruction of
+/// its stream so far, the instruction goes to the stream of p, otherwise to the stream on which it starts earliest.
+/// Throws InputError if `streams` is not in 1 .. kMostStreams, and for several streams if the program has copies. O(T
+/// log T + d log d) for T steps and d dependences, times the number of streams.
 Overlap overlap(const Program& program, int streams);
 
 }  // namespace cairn::runtime

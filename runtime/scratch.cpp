@@ -12,10 +12,12 @@ namespace {
 
 using core::NodeId;
 
-constexpr std::int64_t kUnused = std::numeric_limits<std::int64_t>::max() / 2;  // for nodes that no schedule executes
+constexpr std::int64_t kUnused =
+    std::numeric_limits<std::int64_t>::max() / 2;  // result for nodes that no schedule executes
 
-/// Returns, for every node, the number of bytes by which its scratch may grow: the least number of bytes that are free
-/// during any step that executes the node. This number is negative if such a step exceeds its limit.
+/// Returns, for every node, the number of bytes by which its scratch may grow. This is the minimum, over all steps that
+/// execute the node, of the limit of the step's schedule minus the bytes in memory during the step. The number is
+/// negative if such a step exceeds the limit.
 std::vector<std::int64_t> free_bytes(const core::Graph& graph, std::span<const MemoryLimit> limits) {
   std::vector<std::int64_t> free(static_cast<std::size_t>(graph.node_count()), kUnused);
   core::Evaluator evaluator(graph);

@@ -5,8 +5,8 @@
 #   scripts/build_wheels.sh [--out FOLDER] [PYTHON...]
 #     --out     folder of the wheels; default: dist
 #     PYTHON    interpreters, with their headers, to build for; default: python3
-# The compiler is Clang as the Python package ziglang has it, because it comes with the interfaces of old versions of
-# glibc. With ccache, the library is compiled only once for all interpreters.
+# The compiler is the Clang in the Python package ziglang, because this package also has the interfaces of old versions
+# of glibc. With ccache, the library is compiled only once for all interpreters.
 set -eu
 cd "$(dirname "$0")/.."
 glibc=2.28
@@ -43,7 +43,7 @@ if [ "$(cat "$env/packages" 2>/dev/null)" != "$tools" ]; then
   echo "Installing into build/wheel-tools: $tools"
   rm -rf "$env"
   python3 -m venv "$env"
-  # shellcheck disable=SC2086  # a list of words
+  # shellcheck disable=SC2086  # unquoted, because it is a list of words
   "$env/bin/pip" install --quiet --disable-pip-version-check --only-binary=:all: $tools
   echo "$tools" >"$env/packages"
 fi
@@ -56,7 +56,8 @@ for tool in cc c++ ar ranlib; do
   esac
   printf '#!/bin/sh\nexec "%s/bin/python" -m ziglang %s%s "$@"\n' "$env" "$tool" "$options" >"$work/$tool"
   chmod +x "$work/$tool"
-  # An unchanged file is not written again, because ccache takes a compiler with another time for a new one.
+  # An unchanged file is not written again, because ccache takes a compiler whose modification time has changed for
+  # another compiler.
   cmp -s "$work/$tool" "$env/compilers/$tool" || cp -p "$work/$tool" "$env/compilers/$tool"
 done
 
@@ -67,7 +68,7 @@ for python in "$@"; do
   begin=$(date +%s)
   rm -rf "$work/env" "$work/wheels"
   "$python" -m venv "$work/env"
-  "$work/env/bin/pip" install --quiet --disable-pip-version-check "pip>=23.1"  # knows the option -C
+  "$work/env/bin/pip" install --quiet --disable-pip-version-check "pip>=23.1"  # older versions lack the option -C
   "$work/env/bin/pip" wheel --quiet --disable-pip-version-check --no-deps --wheel-dir "$work/wheels" . \
     -C "build-dir=build/manylinux/{wheel_tag}" \
     -C "cmake.define.CMAKE_PROJECT_TOP_LEVEL_INCLUDES=$PWD/cmake/manylinux.cmake" \

@@ -3,7 +3,7 @@
 # installed (docs/cuda.md). If CMake finds cuDNN beside nvcc, installs and prints nothing. Otherwise prints the folder
 # of the installation; the caller must set CUDNN_ROOT to it.
 #   scripts/install_cudnn.sh [FOLDER]   default: the environment of scripts/test_torch.sh if it has cuDNN, else
-#                                       build/cudnn; 471 MB
+#                                       build/cudnn, where it takes 471 MB
 set -eu
 cd "$(dirname "$0")/.."
 release=9.19.0.56

@@ -35,7 +35,7 @@ missing_of() {
     [ "$status" = installed ] || printf ' %s' "$package"
   done
 }
-# shellcheck disable=SC2086  # lists of words
+# shellcheck disable=SC2086  # unquoted, because they are lists of words
 missing=$(missing_of $packages) missing_browser=$(missing_of $browser)
 [ -n "$missing$missing_browser" ] || exit 0
 
@@ -55,7 +55,7 @@ quietly() {
   "$@" </dev/null >"$log" 2>&1 || { cat "$log" >&2; return 1; }
 }
 
-# shellcheck disable=SC2086  # a list of words
+# shellcheck disable=SC2086  # unquoted, because it is a list of words
 install() {
   echo "Installing with apt-get:$1"
   quietly $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $1

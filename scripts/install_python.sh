@@ -30,7 +30,7 @@ python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>"$log" || fail "
 rm -rf "$folder"
 echo "Installing for Python into $folder: $packages"
 python3 -m venv "$folder" >"$log" 2>&1 || { rm -rf "$folder"; fail "python3 cannot make a virtual environment"; }
-# shellcheck disable=SC2086  # a list of words
+# shellcheck disable=SC2086  # unquoted, because it is a list of words
 "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary=:all: $packages >"$log" 2>&1 ||
   { rm -rf "$folder"; fail "pip could not install $packages"; }
 echo "$packages" >"$folder/packages"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs the GPU tests that take too long for ctest, in the interpreter of PTX (docs/ptx.md), which executes compiled
-# kernels without a GPU. Prints the time of each run, then the kernels that no run has launched, which counts as a
-# failure. The last line counts the tests. Exit codes: 0 if nothing failed, 1 if something failed, 2 for bad usage.
+# kernels without a GPU. Prints the time of each run, then the kernels that no run has launched. Each such kernel counts
+# as a failure. The last line counts the tests. Exit codes: 0 if nothing failed, 1 if something failed, 2 for bad usage.
 #   scripts/ptx_check.sh [--build DIR] [--jobs N] [--all] [--counted]
 #     --build DIR   the build folder; default build/default
 #     --jobs N      the number of runs at a time; default the number of cores

@@ -6,8 +6,9 @@ usage: ptx_mutants.py [--build DIR] [--count N] [--seed N]
 The tests are a few small device tests, which run in the interpreter of PTX (docs/ptx.md). For each barrier, warp
 synchronisation and fence of the kernels that they launch, runs the tests without this instruction. Prints the
 instructions that a thread reached although all tests passed. Such an instruction is superfluous, or the tests do not
-need it, or the interpreter misses an error. KNOWN lists those of Cairn's kernels that have been looked at, with
-reasons. CUB's kernels are not Cairn's, so what is superfluous in them is counted but not looked at.
+need it, or the interpreter misses an error. KNOWN lists such instructions of Cairn's kernels that have been examined,
+each with the reason why its removal changes nothing. Such instructions of CUB's kernels are only counted, because Cairn
+does not maintain these kernels.
 
 Exit codes: 0; 1 if a removal is not noticed and not in KNOWN, or if a test fails without any removal; 2 for bad usage.
 """

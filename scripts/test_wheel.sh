@@ -33,7 +33,7 @@ if [ $# -eq 0 ]; then
   env/bin/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir wheels "$work/clone"
   echo "built in $(since "$begin"): $(cd wheels && du -k ./*.whl)"
 fi
-env/bin/pip install --quiet --disable-pip-version-check numpy networkx mypy scipy-openblas32  # not measured
+env/bin/pip install --quiet --disable-pip-version-check numpy networkx mypy scipy-openblas32  # its time is not measured
 begin=$(seconds)
 env/bin/pip install --quiet --disable-pip-version-check --no-index --find-links "$wheels" cairn-remat
 echo "installed in $(since "$begin")"

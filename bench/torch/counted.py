@@ -1,18 +1,21 @@
 #!/usr/bin/env python3
-"""Counts the memory of training steps, whatever number of graphs they are, and compares it with what Cairn promises.
+"""Counts the memory of training steps, which may consist of several graphs, and compares it with Cairn's promises.
 
 usage: counted.py [MODEL ...] [--budgets 70,40,min] [--json FILE] [--markdown FILE] [options]
 
 Default: all models of models/tables.py and models/more.py. A budget is a share of the step's peak without a budget.
-Every row is measured in a process of its own. A step is forward and backward pass, without an optimizer. The measured
-step is the fourth: the first runs watched, the second by the plan of the whole step.
-counted: the most bytes that were alive at once during the step beyond those before it, counted by a TorchDispatchMode
-from the storages that operations make, i.e. by nothing of Cairn and without what kernels allocate for themselves.
-measured: the same by torch's profiler, with what kernels allocate. Both leave out gradients of parameters.
-promised: what the report says. It leaves out what code outside of graphs takes; rows whose report says that there is
-such code say so if more was counted than promised. Loss,
-gradients and buffers of the last step must have the bits that backend "aot_eager" gives.
-A cell of the table has the promise in MiB, and in percent of it what was measured and counted.
+Every row is measured in a process of its own. A step is forward and backward pass, without an optimizer. Three steps
+run before the counted step: in the first, Cairn observes the graphs of the step; from the second on, the step follows a
+plan for all of these graphs. Columns:
+  counted    the largest number of bytes that were alive at one time during the step, without the bytes that were alive
+             before it. A TorchDispatchMode counts the storages that operations make. So the count is independent of
+             Cairn, and has no memory that kernels allocate for themselves.
+  measured   the same number by torch's profiler, with the memory that kernels allocate
+  promised   the peak that Cairn's report promises. It has no memory of code that runs outside of graphs. If more was
+             counted than promised, the table says whether there was such code.
+No column has the gradients of parameters. Loss, gradients and buffers of the last step must have the same bits as with
+the backend "aot_eager". A cell of the table has the promise in MiB, and the measured and the counted bytes in percent
+of the promise.
 """
 
 import argparse
@@ -60,7 +63,7 @@ def counter():
             self.time += 1
             self.end_lives()
             for storage in storages_of((args, kwargs)):
-                if self.is_new(storage):  # it existed before the step, as constants of a graph do
+                if self.is_new(storage):  # no operation here made it, so it is older, such as a graph's constant
                     self.known[storage._cdata] = StorageWeakRef(storage)
             for storage in storages_of(result):
                 if self.is_new(storage):

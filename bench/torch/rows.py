@@ -5,7 +5,7 @@ import os
 import pathlib
 
 WRONG = 1e-3  # a relative error above this cannot come from rounding
-AS_CHECKPOINT = "cairn-checkpoint"  # Cairn, with the measured peak of checkpointing by block as its budget
+AS_CHECKPOINT = "cairn-checkpoint"  # Cairn; its budget is the peak measured with a checkpoint around each block
 FUSED = "inductor-cairn-100"  # Cairn's graph of fused kernels, without a budget
 REFERENCES = "eager", "aot", "inductor", FUSED  # rows to which other rows are compared
 

@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
-"""Measures steps that are several graphs: the budget of each graph alone beside one budget for the whole step.
+"""Measures steps that consist of several graphs: with a budget for each graph, and with one budget for the whole step.
 
 usage: several.py [MODEL ...] [--parts N] [--budgets 70,40,min] [--rounds N] [--time-limit S] [--threads N] [--markdown FILE]
 
-Each model gets graph breaks before N - 1 of its blocks. Rows are budgets, as shares of the peak of the step without a
-budget. Ways:
-  alone     together=False: each graph has the budget for itself, as a share of the largest graph
+Each model gets graph breaks before N - 1 of its blocks. A row of the table belongs to a budget, which is a share of the
+peak of the step without a budget. Each row has three ways to run the step:
+  alone     (together=False) each graph is planned alone, and its budget is a share of the largest graph's peak
   together  the graphs are planned together after the first step
-  whole     the model without graph breaks, within as many bytes as the step of `together`
-Columns: the measured peak, the promised one, and the time of the step over that without a budget (median over the
-rounds; the ways alternate in one process). "same" compares loss and gradients of all ways with those of the graphs
-without a budget, bit for bit. Gradients of parameters do not count in peaks. If a parameter is used in several graphs,
-as a tied embedding is, a part of its gradient waits for the rest, and is wrongly in the measured peak. So is what runs
-outside of all graphs.
+  whole     the model has no graph breaks, and gets as many bytes as the step of `together`
+For each way, the columns are the measured peak, the promised peak, and the time of the step divided by the time of
+the step without a budget (the median over the rounds; the ways alternate in one process). "same" says whether the
+loss and the gradients of all ways have the same bits as those of the graphs without a budget. Gradients of parameters
+do not count in peaks. There are two exceptions, in which the measured peak is too high. If several graphs use a
+parameter, such as a tied embedding, a part of its gradient exists before the gradient is complete, and counts. Memory
+of code that runs outside of all graphs counts, too.
 """
 
 import argparse

@@ -81,8 +81,8 @@ class Search {
     }
   }
 
-  /// Adds a variant to `variants`, unless these contain a variant with no more scratch compared with which it is at
-  /// most kWorthIt times as fast.
+  /// Adds a variant to `variants`, unless these contain a variant v that needs no more scratch, and the added variant
+  /// would be at most kWorthIt times as fast as v.
   static void add_to(std::vector<ConvVariant>& variants, const ConvVariant& variant) {
     const bool no_gain = std::any_of(variants.begin(), variants.end(), [&](const ConvVariant& v) {
       return v.scratch <= variant.scratch && v.ms <= variant.ms * kWorthIt;

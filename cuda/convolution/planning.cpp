@@ -22,8 +22,8 @@ using runtime::device::ConvShape;
 
 // Returns why an engine must not be used, from its notes: flags by which cuDNN describes how the engine computes. cuDNN
 // documents no bounds on rounding errors. So the errors of fast algorithms were found by simulating the algorithms in
-// fp32, for 16 to 512 channels with values between -1 and 1. Each output of a convolution is a sum of terms. Errors are
-// given relative to the largest sum of the terms' magnitudes of any output:
+// fp32, for 16 to 512 channels with values between -1 and 1. Each output of a convolution is a sum of terms. For each
+// output, the magnitudes of its terms are added, too, and errors are given relative to the largest of these sums:
 //
 //   direct sums, Winograd tiles of 4x4    at most 2e-7
 //   Winograd tiles of 6x6                 up to 8e-7

@@ -37,8 +37,8 @@ class PlanTarget {
 enum Uid : std::int64_t { kFirst = 1, kSecond = 2, kOut = 3 };
 
 /// The names in cuDNN's API that belong to one kind of convolution. x stands for the images, w for the filters, and y
-/// for the convolution's result; in a kind that computes or reads a gradient of one of these tensors, its name stands
-/// for the gradient. `x_uid`, `w_uid` and `y_uid` say which operand (Uid) x, w and y are.
+/// for the convolution's result; if a kind of convolution computes or reads the gradient of one of these tensors, the
+/// tensor's letter stands for the gradient. `x_uid`, `w_uid` and `y_uid` say which operand (Uid) x, w and y are.
 struct KindNames {
   cudnnBackendDescriptorType_t operation;
   cudnnBackendAttributeName_t convolution, x, w, y, alpha, beta;

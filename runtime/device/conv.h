@@ -60,9 +60,9 @@ struct GatherPatches : StoreInOrder<T, W> {
   }
 };
 
-/// Computes dx from the gradients of the patches. An element of x has a copy in every window that contains it. Its
-/// gradient in dx is the sum of the gradients of these copies, in ascending order of windows. place.at[0], [1] and [2]
-/// are image, row and column of dx, and place.at[3] is the number of a chunk of W channels.
+/// Computes dx from the gradients of the patches. An element of x has a copy in the patch of every window that contains
+/// the element. Its gradient in dx is the sum of the gradients of these copies, in ascending order of windows.
+/// place.at[0], [1] and [2] are image, row and column of dx, and place.at[3] is the number of a chunk of W channels.
 template <class T, int W>
 struct AddPatches : StoreInOrder<T, W> {
   const T* patches;
@@ -300,7 +300,8 @@ void lower_conv(Launcher<Machine>& launcher, Call& call, const ConvShape& s, std
   }
 }
 
-/// Does the same as conv(), with tiles whose patches take at most `tile_bytes` bytes instead of kConvTileBytes.
+/// Computes the convolution of a call. If the convolution is divided into tiles, the patches of a tile take at most
+/// `tile_bytes` bytes.
 template <class Machine>
 void conv_in_tiles(Launcher<Machine>& launcher, Call& call, std::int64_t tile_bytes) {
   const ConvShape s = conv_shape(call);

@@ -87,7 +87,7 @@ CAIRN_HD inline std::uint32_t two_halves(float lower, float upper) {
 }  // namespace detail
 
 /// Loads elements [W * index, W * index + W) of a tensor that is aligned to W elements. `index` counts groups of W
-/// elements: this shows nvcc that the address is a multiple of the access's size, without which nvcc does not combine
+/// elements, so nvcc sees that the address is a multiple of the access's size. Otherwise, nvcc would not combine the
 /// words into one access.
 template <int W, class T>
 CAIRN_HD Loaded<T, W> load(const T* tensor, std::int64_t index) {

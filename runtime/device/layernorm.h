@@ -60,8 +60,8 @@ struct LayernormStatsRow {
   }
 };
 
-/// Computes the statistics of a row, then the normalised row. If the row is staged (Rows), x is read from global memory
-/// only once.
+/// Computes the statistics of a row, then the normalised row. If the row is staged, i.e. copied to shared memory (Rows
+/// in reductions.h), x is read from global memory only once.
 template <class T>
 struct LayernormRow {
   static constexpr bool kReadsTwice = true;

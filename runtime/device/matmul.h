@@ -131,7 +131,7 @@ class TiledGemm {
 
   /// Returns the number of rows of A as it is stored (i.e. before op) in a tile of `rows` rows of op(A).
   std::int64_t a_rows(std::int64_t rows) const { return s_.trans_a ? s_.k : rows; }
-  /// Returns the number of elements of such a stored row of A in a tile of `rows` rows of op(A).
+  /// Returns the number of elements that a row of A, as it is stored, has in a tile of `rows` rows of op(A).
   std::int64_t a_elements(std::int64_t rows) const { return s_.trans_a ? rows : s_.k; }
   std::int64_t a_stride(std::int64_t rows) const { return padded_row(s_, a_elements(rows)); }
 

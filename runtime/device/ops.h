@@ -100,7 +100,7 @@ class BareOp {
 
 /// Returns the bytes of scratch that the op of node v takes on this machine, including workspaces of libraries. `given`
 /// is the number of bytes of scratch that the op will have, which can decide between algorithms. If `given` is nullopt,
-/// returns the op's usual scratch.
+/// returns the scratch of the algorithm that is used by default.
 template <class Machine>
 std::int64_t scratch_bytes(Machine& machine, Library& library, const core::Graph& graph, core::NodeId v, bool tf32,
                            std::optional<std::int64_t> given = std::nullopt) {

@@ -244,9 +244,9 @@ struct RowLayout {
 };
 
 /// Applies an op to rows by calling op(team, row, source, cols, out_row) for every row. `source` is a Rows object with
-/// this row of each of the op's N arguments, staged or not. `out_row` is the row to be written, which can be the row of
-/// an argument, or nullptr if the op writes no row. Op::kReadsTwice says whether the op reads rows twice, so that
-/// staging helps.
+/// this row of each of the op's N arguments; the rows may be staged (copied to shared memory). `out_row` is the row to
+/// be written, which can be the row of an argument, or nullptr if the op writes no row. Op::kReadsTwice says whether
+/// the op reads rows twice, so that staging helps.
 template <class Op, class T, int N, int Threads>
 struct RowTeams {
   static constexpr int kThreads = Threads;

@@ -58,7 +58,8 @@ struct JoinExponentials {
   }
 };
 
-/// Returns the Exponentials of a row's first `cols` elements. `source` is a Rows object with one row, staged or not.
+/// Returns the Exponentials of a row's first `cols` elements. `source` is a Rows object (reductions.h) with this row,
+/// which may be staged, i.e. copied to shared memory.
 template <class Team, class Source>
 CAIRN_HD Exponentials exponentials_of_row(const Team& team, const Source& source, std::int64_t cols) {
   Exponentials own;

@@ -141,8 +141,8 @@ class Step {
     }
   }
 
-  /// Poisons the buffers that are freed by the copies that must be complete before the instruction of `step` begins.
-  /// The machine must have been told to wait for these copies before.
+  /// Poisons buffers (fills them with kPoison): those that the copies free that must be complete before the instruction
+  /// of `step` begins. Before this call, the machine must have been told to wait for these copies.
   template <class Machine>
   void end_copies(Machine& machine, std::int64_t step) const {
     for (const std::int32_t due : program_.copies_due(step)) {

@@ -9,7 +9,7 @@
 #include "cairn/runtime/device/elements.h"
 #include "cairn/runtime/support/element.h"
 
-/// Kernels that update weights.
+/// These kernels update weights.
 namespace cairn::runtime::device {
 
 /// The numbers of an SGD update that are the same for all elements. Those that can change from step to step are read

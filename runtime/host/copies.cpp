@@ -124,7 +124,7 @@ void CopyThreads::execute_next(std::size_t at, std::unique_lock<std::mutex>& loc
   jobs_[index].over = true;
   lane.busy = false;
   over_.notify_all();
-  begun_.notify_all();  // the thread of the other direction may wait for this evict
+  begun_.notify_all();  // a fetch on another thread may wait for this evict
 }
 
 void CopyThreads::execute(std::size_t copy, std::size_t lane) {

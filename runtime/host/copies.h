@@ -42,7 +42,7 @@ class CopyThreads {
   /// Sets the addresses of the next copy in the order of Program::copies. The copy may begin after the next call of
   /// start().
   void add(const std::byte* from, std::byte* to);
-  /// Lets all copies begin that were added. A fetch begins only after its evict is complete. With random delays
+  /// Permits all copies that were added to begin. A fetch begins only after its evict is complete. With random delays
   /// (Delay::at_once), this call waits until some of the copies are complete.
   void start();
   /// Waits until the copies with the given indices are complete. They must have been started. If such a copy has not
@@ -80,8 +80,8 @@ class CopyThreads {
   /// Executes the next copy of a lane (the copies of one thread), which must be ready. Releases the lock meanwhile.
   void execute_next(std::size_t lane, std::unique_lock<std::mutex>& lock);
   /// Returns a lane whose next copy may begin now and must be complete before `copy` can be complete: the lane of
-  /// `copy` or, if the next copy of this lane waits for an evict, the lane of this evict. Returns none if neither has a
-  /// copy that may begin.
+  /// `copy` or, if the next copy of this lane waits for an evict, the lane of this evict. Returns none if neither of
+  /// these two lanes has a copy that may begin.
   std::optional<std::size_t> lane_to_serve(std::int32_t copy) const;
   /// Returns whether a lane has a next copy, and this copy may begin now.
   bool ready(const Lane& lane) const;

@@ -135,7 +135,7 @@ namespace cairn::runtime {
 
 void warm_up_kernels() {
   // Number of rows and columns of a square matrix. The product of two such matrices is too large for small_product(),
-  // so BLAS computes it.
+  // so BLAS computes it and allocates its buffers.
   constexpr std::int64_t kSide = 104;
   static const std::array<float, kSide * kSide> zeros{};
   require_blas_buffers(core::thread_count());

@@ -4,7 +4,7 @@
 
 #include "cairn/runtime/host/call.h"
 
-// Every kernel, in the order of core::OpKind.
+// This list has every kernel, in the order of core::OpKind.
 // clang-format off
 #define CAIRN_HOST_KERNELS(KERNEL) \
   KERNEL(matmul) KERNEL(reduce_rows) \

@@ -64,8 +64,8 @@ struct Liveness {
   Lists before_, checked_, after_;
 };
 
-/// Finds the lifetimes of a program's buffers, and the guards (gaps behind buffers) if `guards` is set. Takes O(T) time
-/// for T steps, or O(T * b) with guards and up to b live buffers at a time.
+/// Finds the lifetimes of a program's buffers, and the guards (gaps behind buffers) if `guards` is set. For T steps,
+/// takes O(T) time without guards. With guards, takes O(T * b) time if at most b buffers are live at a time.
 Liveness liveness(const Program& program, bool guards);
 
 /// Throws MemoryError if an arena that a caller gives has fewer than `bytes` bytes. Throws InputError if the arena is

@@ -13,9 +13,9 @@
 namespace cairn::runtime {
 
 /// Fills one resident tensor with its initial values. Every element depends only on the seed, on the resident's index
-/// (or Resident::master_of, if that is set) and on the element's own index. Elements of bf16 tensors are rounded.
-/// `bytes` must be as long as the tensor. Throws InputError if the initialisation does not suit the tensor's type or
-/// scale.
+/// and on the element's own index. If Resident::master_of is set, it takes the place of the resident's index, so a
+/// weight and its fp32 copy get the same values. Elements of bf16 tensors are rounded. `bytes` must be as long as the
+/// tensor. Throws InputError if the initialisation does not suit the tensor's type or scale.
 void fill_resident(const core::Resident& resident, std::int32_t index, std::uint64_t seed, std::span<std::byte> bytes);
 
 /// Returns, for each resident tensor, whether an execution needs its values. Optimizer state that no op updates only

@@ -96,8 +96,8 @@ struct DrawKeys {
   }
 };
 
-/// Orders whose keys have been drawn, in groups of kLanes orders. Only the first `count` orders are wanted; the last
-/// group can have more.
+/// Orders whose keys have been drawn, in groups of kLanes orders. Only the first `count` orders are evaluated or
+/// written; the last group can contain further orders.
 template <class Id, int kLanes>
 struct DrawnOrders {
   TablesView<Id> graph;
@@ -112,8 +112,8 @@ struct DrawnOrders {
   }
 };
 
-/// Evaluates drawn orders by buckets (BucketLanes). Leaves a group to RankKeys if it has too many steps that must be
-/// evaluated exactly.
+/// Evaluates drawn orders by buckets (BucketLanes). Leaves a group to RankKeys if some order of it has more steps to
+/// evaluate exactly than BucketLanes can list.
 template <class Id, class Sum, int kLanes, class Space>
 struct EvaluateKeys {
   static constexpr int kThreads = kThreadsOfOrders, kBlocks = 2;
@@ -329,8 +329,8 @@ struct PlaceOrders {
   }
 };
 
-/// A 128-bit WideSum as two words. If threads exchange a WideSum, nvcc keeps it in local memory; it keeps these two
-/// words in registers.
+/// A 128-bit WideSum as two words. If threads exchange a WideSum (a 128-bit integer), nvcc keeps the WideSum in local
+/// memory, which is slow. These two words stay in registers.
 struct TwoWords {
   std::uint64_t low = 0, high = 0;
 

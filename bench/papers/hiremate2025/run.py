@@ -13,7 +13,7 @@ percent of the baseline's, the seconds until the best schedule was found, and th
 last column is the highest lower bound on the time that any of them proved.
 
 Table 3 compares H-ILP alone and `hiremate` with `checkmate`, on graphs that are small enough for `checkmate`.
---graphs adds graph files to it.
+--graphs adds graph files to Table 3.
 
 `cairn plan` reads every schedule and rejects invalid ones.
 """

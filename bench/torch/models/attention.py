@@ -1,4 +1,4 @@
-"""Parts of transformers: attention, feed-forward networks, and blocks of both."""
+"""This module has the parts of transformers: attention, feed-forward networks, and blocks that consist of both."""
 
 import functools
 import math

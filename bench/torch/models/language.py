@@ -1,4 +1,4 @@
-"""Language models: GPT with and without experts, BERT, Llama, the first transformer, an LSTM."""
+"""This module has language models: GPT with and without experts, BERT, Llama, the first transformer, and an LSTM."""
 
 import torch
 import torch.nn.functional as F

@@ -1,4 +1,5 @@
-"""PyTorch versions of Cairn's models (models/*.cpp), with the same layers, widths, initial distributions and losses."""
+"""This module has PyTorch versions of Cairn's models (models/*.cpp). Layers, widths, initial distributions and losses
+are the same."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Vision models: ViT, the MLP-Mixer, ResNets and two U-Nets."""
+"""This module has vision models: ViT, the MLP-Mixer, ResNets and two U-Nets."""
 
 import torch
 import torch.nn.functional as F
