@@ -44,10 +44,7 @@ bool started_by_mpirun() { return from_environment({"OMPI_COMM_WORLD_SIZE", "PMI
 /// time does not make messages pile up in memory.
 class MpiPeers : public solvers::Peers {
  public:
-  MpiPeers() {
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
-    MPI_Comm_size(MPI_COMM_WORLD, &count_);
-  }
+  MpiPeers(int rank, int count) : rank_(rank), count_(count) {}
 
   void send(std::uint64_t graph, const std::vector<core::NodeId>& steps) override {
     next_.assign(kHeader, 0);
@@ -119,7 +116,7 @@ class MpiPeers : public solvers::Peers {
     return true;
   }
 
-  int rank_ = 0, count_ = 1;
+  const int rank_, count_;
   std::vector<core::NodeId> next_, sent_, message_;
   std::vector<MPI_Request> requests_;  ///< the requests that send sent_, one for each peer
 };
@@ -147,7 +144,7 @@ class MpiProcesses : public Processes {
   int local_count() const override { return local_count_; }
   void abort(int exit_code) override { MPI_Abort(MPI_COMM_WORLD, exit_code); }
   solvers::Peers* peers() override {
-    if (!peers_ && count_ > 1) peers_.emplace();
+    if (!peers_ && count_ > 1) peers_.emplace(rank_, count_);
     return peers_ ? &*peers_ : nullptr;
   }
   void end_exchange() override {
@@ -199,6 +196,11 @@ std::unique_ptr<Processes> open_mpi() {
 
 #endif
 
+/// Returns a copy of `failure` whose message says which process failed.
+Failure named(const Failure& failure, const Processes& processes) {
+  return {failure.exit_code, fmt::format("process {}: {}", processes.rank(), failure.what()), failure.details};
+}
+
 }  // namespace
 
 std::unique_ptr<Processes> open_processes() { return started_by_mpirun() ? open_mpi() : std::make_unique<Processes>(); }
@@ -213,10 +215,6 @@ std::uint64_t seed_of(std::uint64_t seed, int rank) {
   // core::Random adds a constant to its state for each number. If seeds differed by a small multiple of this constant,
   // they would give the same numbers, shifted.
   return rank == 0 ? seed : core::Random(~seed + static_cast<std::uint64_t>(rank)).next();
-}
-
-Failure named(const Failure& failure, const Processes& processes) {
-  return {failure.exit_code, fmt::format("process {}: {}", processes.rank(), failure.what()), failure.details};
 }
 
 bool together(Processes& processes, const std::function<void()>& step) {
@@ -234,6 +232,15 @@ bool together(Processes& processes, const std::function<void()>& step) {
   processes.broadcast(first_failed);
   if (first_failed[0] == processes.rank()) throw processes.count() == 1 ? *failure : named(*failure, processes);
   return first_failed[0] < 0;
+}
+
+void or_end_all(Processes& processes, bool json, const std::function<void()>& step) {
+  try {
+    step();
+  } catch (...) {
+    if (processes.count() == 1) throw;
+    processes.abort(print_failure(named(current_failure(), processes), json));
+  }
 }
 
 }  // namespace cairn::cli

@@ -41,13 +41,14 @@ int threads_of(const CLI::App& app, const Processes& processes);
 /// sequences of random numbers that different ranks draw from their seeds do not overlap.
 std::uint64_t seed_of(std::uint64_t seed, int rank);
 
-/// Returns a copy of `failure` whose message says which process failed.
-Failure named(const Failure& failure, const Processes& processes);
-
 /// Runs `step` on every process, and returns whether it succeeded on all of them. If it failed on some, the failed
 /// process of lowest rank throws, and the exit code of its failure becomes that of the command. All other processes get
 /// false and should exit with code 0: if they exited with another code, mpirun would kill all processes, perhaps before
 /// the throwing process has printed its message.
 bool together(Processes& processes, const std::function<void()>& step);
+
+/// Runs `step`, which other processes may wait for. If it throws and there are other processes, prints the failure, as
+/// JSON too if `json` is true, and ends all processes. If there are none, passes the exception on.
+void or_end_all(Processes& processes, bool json, const std::function<void()>& step);
 
 }  // namespace cairn::cli

@@ -215,13 +215,7 @@ int simulate(const SimulateArguments& arguments, const CLI::App& app) {
   std::optional<Setup> setup;
   if (!together(*processes, [&] { setup.emplace(prepare(arguments, app, *processes)); })) return kDone;
   pipeline::Swept swept;
-  try {
-    swept = sweep(arguments, *setup, *processes);
-  } catch (...) {
-    if (processes->count() == 1) throw;
-    // Otherwise, the other processes would wait forever for this one.
-    processes->abort(print_failure(named(current_failure(), *processes), arguments.console.json));
-  }
+  or_end_all(*processes, arguments.console.json, [&] { swept = sweep(arguments, *setup, *processes); });
   return processes->rank() == 0 ? finish(arguments, *setup, swept, processes->count()) : kDone;
 }
 

@@ -157,16 +157,12 @@ Job prepare(const SolveArguments& given, Processes& processes) {
 std::optional<fit::Answer> search(const Job& job, Processes& processes) {
   const SolveArguments& arguments = job.arguments;
   fit::Answer answer;
-  try {
+  or_end_all(processes, arguments.console.json, [&] {
     ProgressLine line(arguments.console);
     solvers::SolveOptions options = job.options;
     options.progress = line.of_search(job.task.problem, options.limit.seconds);
     answer = search(job.task, arguments.search, options, line.of_curve(options.limit.seconds));
-  } catch (...) {
-    if (processes.count() == 1) throw;
-    // Otherwise, the other processes would wait forever for this one.
-    processes.abort(print_failure(named(current_failure(), processes), arguments.console.json));
-  }
+  });
   processes.end_exchange();
   const std::vector<std::string> merits =
       processes.gather(fmt::format("{:020}", fmt::join(fit::merit(job.task, answer), " ")));
