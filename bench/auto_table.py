@@ -4,7 +4,7 @@
 usage: auto_table.py compare BUILD... [options]   compares builds; one row for each graph and budget
        auto_table.py rivals BUILD [options]       compares `auto` with the best of all other solvers, with equal time
        auto_table.py limits BUILD [options]       shows by how much solves exceed their time limits
-       auto_table.py repeats BUILD [options]      checks that five runs with one seed and work limit agree
+       auto_table.py repeats BUILD [options]      checks that runs with one seed and work limit return one schedule
 
 A BUILD is a `cairn` command, or a file that an earlier run wrote with --save. For a file, the table shows the saved
 measurements. A graph is a file, or a model with its options ("gpt2 --layers 2 --granularity op"). --budgets and
@@ -81,7 +81,7 @@ class Build:
             command = [self.path, "solve", *shlex.split(graph), "--solver", solver, "--time-limit", limit, "--seed",
                        str(seed), "--json", "-o", schedule, *shlex.split(extra)]
             command += ["--budget", budget] if budget != "none" else []
-            command += ["--order", "input"] if order == "fixed" else []  # older builds call "fixed" "input"
+            command += ["--order", "input"] if order == "fixed" else []  # the name of "fixed" in older builds
             begin = time.monotonic()
             answer, error = self.json_of(command)
             wall = time.monotonic() - begin

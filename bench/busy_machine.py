@@ -35,7 +35,7 @@ def cairn(given, words):
     answer = subprocess.run([given.cairn, *words, "--backend", "host", "--json"], capture_output=True, text=True,
                             env=environment)
     seconds = time.monotonic() - start
-    if answer.returncode not in (0, 1):  # 1: outputs differ, which older versions with OpenMP report
+    if answer.returncode not in (0, 1):  # code 1 (outputs differ) can come from older versions with OpenMP
         sys.exit(f"busy_machine.py: {' '.join(words)} ended with {answer.returncode}: {answer.stderr.strip()}")
     return json.loads(answer.stdout), seconds
 

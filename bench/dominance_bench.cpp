@@ -187,7 +187,8 @@ void canonical(benchmark::State& state, bool in_bulk) {
   state.SetBytesProcessed(state.iterations() * std::ssize(values) * 8);
 }
 
-/// Merges the chains of each of many sets of 32 chains into one chain. If `in_bulk` is set, one call merges all sets.
+/// Divides 4096 chains into sets of 32 chains, and merges the chains of each set into one chain. If `in_bulk` is set,
+/// one call merges all sets.
 void merge(benchmark::State& state, const std::string& name, bool in_bulk) {
   const sim::CanonicalBatch& batch = population(name, kMany);
   constexpr std::int64_t kChains = 32, kSets = kMany / kChains;

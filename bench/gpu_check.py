@@ -2,10 +2,10 @@
 """Checks and measures a CUDA build on the GPU of this machine. scripts/gpu_check.sh makes the build.
 
 Steps: the device's tests; compute-sanitizer on the tests tagged [sanitize]; cairn.torch's tests of a GPU; small models
-against the host's results; four models under three budgets, and by every solver under one; the device benchmarks;
-a comparison with PyTorch; and, for models of bench/torch, a comparison of the peaks that cairn.torch promises with the
-peaks that are counted. A step that fails does not stop the later ones. Writes bench/results/<device>-<date>.md and
-.json.
+against the host's results; four models under three budgets with one solver, and under one budget with every solver; the
+device benchmarks; a comparison with PyTorch; and, for models of bench/torch, a comparison of the peaks that cairn.torch
+promises with the peaks that are counted. A step that fails does not stop the later ones. Writes
+bench/results/<device>-<date>.md and .json.
 Exit codes: 0 if nothing failed, 1 if something failed, 2 for bad usage, 5 without a device.
 """
 
@@ -59,7 +59,7 @@ HOST_SHARE = 0.2  # fraction of the remaining time for the comparison with the h
 RUNS_SHARE = 0.6
 RUNS_SHARE_WITHOUT_TORCH = 0.85
 REPEATS = "10"
-POINTS_ASKED = 3  # allowed difference, in percentage points, of a step's predicted and measured increase of time
+POINTS_ASKED = 3  # allowed difference, in percentage points, between a step's predicted and measured increase
 RATIO_ASKED = 1.02  # largest allowed ratio of a step's time to the sum of its ops' times
 BENCHMARK_SECONDS = "0.05"  # for each of about a hundred benchmarks
 NOT_RUN = "not run: time"

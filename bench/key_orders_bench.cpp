@@ -1,7 +1,8 @@
-// Measures the search for key orders, i.e. orders of the key nodes of an in-forest: of the nodes that read the output
-// of its source. Also measures the solver of caduceus graphs, which this search calls for every prefix of an order that
-// it tries. A caduceus graph is a path (the staff) with further paths (the bends) that leave the staff and rejoin it;
-// see docs/order.md. The counters `relaxations` and `dominant` of the search are rates per second (see
+// Measures the search for key orders. In an in-forest, paths begin at a source, may meet, and never branch again. Its
+// key nodes are the nodes that read the source and the nodes at which paths meet, and a key order is an order of the
+// key nodes. Also measures the solver of caduceus graphs, which this search calls for every prefix of an order that it
+// tries. A caduceus graph is a path (the staff) with further paths (the bends) that leave the staff and rejoin it; see
+// docs/order.md. The counters `relaxations` and `dominant` of the search are rates per second (see
 // solvers::KeyOrdersFound). The search runs in two ways: depth-first with one thread, and in layers (many prefixes of
 // the same length at once) with different numbers of threads.
 #include <benchmark/benchmark.h>

@@ -7,8 +7,8 @@ For each number of layers, three steps are planned:
   input order      the graph's own order
   several layers   an order in which operations of several layers alternate, as in a step with several streams
   50%              a schedule of `auto` with recomputation, within half of the memory
-Prints a Markdown row for each step: the number of buffers, and for each time limit how far the plan is above max-live,
-the largest number of bytes that are live at the same time.
+Prints a Markdown row for each step: the number of buffers, and for each time limit the seconds of planning and by how
+many percent the plan is larger than max-live, the largest number of bytes that are live at the same time.
 """
 import argparse
 import csv

@@ -104,8 +104,8 @@ void moves_of_annealing(benchmark::State& state) {
 }
 BENCHMARK(moves_of_annealing)->Arg(1000)->Arg(10'000)->Unit(benchmark::kMillisecond);
 
-/// Measures the search that improves a population of schedules: how many candidates it makes and evaluates. The second
-/// argument is the number of threads.
+/// Measures the search that improves a population of schedules: how many candidates per second it makes and evaluates.
+/// The second argument is the number of threads.
 void population(benchmark::State& state) {
   const Instance instance = ::instance(state);
   const auto threads = static_cast<int>(state.range(1));

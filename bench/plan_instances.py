@@ -7,12 +7,14 @@ usage: plan_instances.py --write DIR [--count 100] [--seed 0]
 
 The instances are CSV files with the columns of MiniMalloc. The least height of each is 1048576 bytes, because a plan of
 this height exists, and at one time at least, the live buffers have exactly as many bytes. Kinds of instances:
-  partition     a rectangle of times and addresses, which straight cuts and pinwheels divide into buffers
-  shortened30   a partition in which 30% of the lifetimes are shortened; all buffers stay live at one time
-  shortened70   a partition in which 70% of the lifetimes are shortened; all buffers stay live at one time
+  partition     a rectangle of times and addresses, which straight cuts and pinwheels (four rectangles around a fifth)
+                divide into buffers
+  shortened30   a partition in which 30% of the lifetimes are shortened; all buffers that are live at one chosen time
+                stay live at this time
+  shortened70   the same with 70% of the lifetimes
   left_out      a partition without 10% of its buffers; all buffers that are live at one chosen time are kept
-  allocator     buffers at the addresses that a simulated allocator gives them, which fills most gaps that freed
-                buffers leave; small buffers live longer than large ones
+  allocator     buffers at the addresses that a simulated allocator gives them; the allocator fills most of the gaps
+                that freed buffers leave, and small buffers live longer than large ones
 tests/solvers/plan/plan_cases.h makes problems of the same kinds.
 """
 import argparse

@@ -23,8 +23,8 @@ class Storage:
 
 
 def operations(path):
-    """Reads a trace. Returns two results: for each operation of the step, the storages that it makes and the storages
-    that it reads; and for every storage its last use."""
+    """Reads a trace. Returns, for each operation of the step, the storages that it makes and the storages that it
+    reads. The `last_use` of a storage is the index of the last operation that names it."""
     with open(path, encoding="utf-8") as file:
         lines = [json.loads(line) for line in file if line.strip()]
     started = not any(line.get("ANNOTATION") == "START" for line in lines)

@@ -56,8 +56,8 @@ void write_schedule(const core::Graph& given, const ChoiceArguments& arguments, 
                     const std::string& solver, const std::optional<core::Plan>& plan);
 
 /// Reads the schedule file that `arguments` name. The schedule must have been made for the graph `given`, or for the
-/// graph that was prepared for the backend, which may have other scratch. Throws Failure if the schedule needs more
-/// than the problem's budget.
+/// graph that was prepared for the backend, whose nodes may have more or less scratch. Throws Failure if the schedule
+/// needs more than the problem's budget.
 Choice read_choice(const fit::Problem& problem, const core::Graph& given, const ChoiceArguments& arguments);
 
 /// Searches for a schedule. `executing` is the number of seconds of the time limit to leave for executions. If no

@@ -27,8 +27,8 @@ struct GenerateArguments {
   std::vector<std::int64_t> numbers;
 };
 
-/// A generated graph. If the graph encodes a 3-Partition problem, `feasible_peak` is the least peak of a schedule of
-/// the graph if the problem has a solution; without a solution, the least peak is higher. All other graphs have no
+/// A generated graph. Some graphs encode a 3-Partition problem. If the problem has a solution, the least peak of the
+/// graph's schedules is `feasible_peak`; if it has none, their least peak is higher. All other graphs have no
 /// `feasible_peak`.
 struct Generated {
   core::Graph graph;

@@ -74,7 +74,7 @@ class MpiPeers : public solvers::Peers {
       } else if (all_sent()) {
         MPI_Ibarrier(MPI_COMM_WORLD, &barrier);
       }
-      // Other processes of this machine may still search.
+      // Sleeps instead of keeping a core busy, because other processes of this machine may still search.
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   }
@@ -156,7 +156,7 @@ class MpiProcesses : public Processes {
     MPI_Bcast(values.data(), static_cast<int>(values.size()), MPI_INT64_T, 0, MPI_COMM_WORLD);
   }
   std::vector<std::string> gather(const std::string& bytes) override {
-    // Sends the texts one by one, because their total length can exceed MPI's int.
+    // Sends the texts one by one, because their total length can exceed the largest int, the type of lengths in MPI.
     const auto length = static_cast<std::int64_t>(bytes.size());
     std::vector<std::int64_t> lengths(rank_ == 0 ? static_cast<std::size_t>(count_) : 0);
     MPI_Gather(&length, 1, MPI_INT64_T, lengths.data(), 1, MPI_INT64_T, 0, MPI_COMM_WORLD);
@@ -213,7 +213,7 @@ int threads_of(const CLI::App& app, const Processes& processes) {
 
 std::uint64_t seed_of(std::uint64_t seed, int rank) {
   // core::Random adds a constant to its state for each number. If seeds differed by a small multiple of this constant,
-  // they would give the same numbers, shifted.
+  // they would give the same numbers, shifted. So every rank except 0 gets a random number as its seed.
   return rank == 0 ? seed : core::Random(~seed + static_cast<std::uint64_t>(rank)).next();
 }
 

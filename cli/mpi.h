@@ -47,8 +47,8 @@ std::uint64_t seed_of(std::uint64_t seed, int rank);
 /// the throwing process has printed its message.
 bool together(Processes& processes, const std::function<void()>& step);
 
-/// Runs `step`, which other processes may wait for. If it throws and there are other processes, prints the failure, as
-/// JSON too if `json` is true, and ends all processes. If there are none, passes the exception on.
+/// Runs `step`, which other processes may wait for. If `step` throws and there are other processes, prints the failure
+/// (also as JSON if `json` is true) and ends all processes. If there are no other processes, passes the exception on.
 void or_end_all(Processes& processes, bool json, const std::function<void()>& step);
 
 }  // namespace cairn::cli

@@ -29,7 +29,8 @@ struct DeviceArguments {
   std::optional<pipeline::DeviceMemory> given_memory() const;
 };
 
-/// The options --budget, --device-memory and --max-cost.
+/// The options --budget, --device-memory, --context-memory, --max-cost, --link and --host-budget, and the values of two
+/// options that only some commands have (--peak-only, --overlap-steps).
 struct ObjectiveArguments {
   std::string budget, max_cost;
   DeviceArguments device;
@@ -50,7 +51,8 @@ struct ObjectiveArguments {
 
 /// Adds --link and --host-budget.
 void add_link(CLI::App& app, std::string& link, std::string& host_budget);
-/// Prints a warning if the graph knows a link but its costs have no unit of time. The warning calls the graph `name`.
+/// Prints a warning if the graph has a link to host memory but its costs have no unit of time. The warning calls the
+/// graph `name`.
 void warn_of_costs(const core::Graph& graph, const std::string& name);
 /// Adds --peak-only.
 void add_peak_only(CLI::App& app, bool& peak_only);
@@ -62,9 +64,9 @@ using report::Explanation;
 using report::to_json;
 
 /// Returns a schedule of the task's graph that an earlier command has stored (pipeline::ScheduleCache): the one with
-/// the lowest plan. Returns nothing if the solver does not combine several algorithms, if the objective is not about
-/// plans, or if the graph knows a link. Also returns nothing if there is a work limit, because the answer under a work
-/// limit must not depend on earlier commands.
+/// the lowest plan. Returns nothing if the solver does not combine several algorithms, if the objective is about the
+/// peak of the schedule and not about its plan, or if the graph has a link to host memory. Also returns nothing if
+/// there is a work limit, because the answer under a work limit must not depend on earlier commands.
 std::optional<fit::LeastBudget> remembered(const fit::Task& task, const SolverArguments& search);
 /// Stores `least` for later commands, unless a schedule with a lower plan is already stored. Returns the schedule with
 /// the lower plan.

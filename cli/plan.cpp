@@ -77,7 +77,7 @@ Space parse_space(const PlanArguments& arguments) {
   return space;
 }
 
-/// Sets the buffers' hints to the offsets that buffers of the same ids have in an earlier plan.
+/// Sets the hint of each buffer to the offset that the buffer of the same id has in the plan of the file `path`.
 void take_hints(std::vector<core::BufferSpec>& specs, const std::string& path) {
   std::unordered_map<std::string, std::int64_t> offsets;
   for (const core::BufferSpec& spec : core::load_minimalloc_csv(path, reading(path))) {

@@ -29,7 +29,7 @@ struct SimulateArguments {
   /// one is empty.
   std::string random, schedules;
   DeviceChoice device;
-  std::string link, host_budget;  ///< empty: none
+  std::string link, host_budget;  ///< texts of --link and --host-budget; empty: not given
   std::string budget, time_limit, on_bad_line = "stop", checkpoint, checkpoint_every = "30s";
   std::string output, best, report;
   std::uint64_t seed = 0;
@@ -50,7 +50,7 @@ std::int64_t parse_count(std::string_view option, std::string_view text) {
   };
   constexpr std::int64_t kMost = 9'000'000'000'000'000'000;
   std::int64_t value = 0;
-  int scale = 0;  // power of ten by which `value` must be multiplied
+  int scale = 0;  // `value` must be multiplied by 10 to this power
   bool fraction = false, digits = false;
   std::size_t at = 0;
   for (; at < text.size() && (text[at] == '.' || (text[at] >= '0' && text[at] <= '9')); ++at) {
@@ -127,8 +127,8 @@ struct Setup {
   std::unique_ptr<sim::Simulator> simulator;
 };
 
-/// Does everything that can fail because of bad input. This must be done before the sweep, because the other processes
-/// would wait forever for a process that fails during the sweep.
+/// Does everything that can fail because of bad input. This must be done before the sweep, which is the evaluation of
+/// all candidates: if one process failed during the sweep, the other processes would wait for it forever.
 Setup prepare(const SimulateArguments& arguments, const CLI::App& app, Processes& processes) {
   check(arguments, app, processes);
   const std::int64_t total = arguments.is_random() ? parse_count("--random", arguments.random) : 0;

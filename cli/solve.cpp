@@ -98,7 +98,8 @@ void check_tw_outputs(const SolveArguments& arguments, solvers::SolveOptions& op
   for (const auto& [option, given] : ignored) {
     if (given) throw core::InputError(fmt::format("{} does not go with {}; drop one of them", option, name));
   }
-  // --stream has no default limit, because it does not search; its time depends only on the graph and on k.
+  // --stream has no default time limit, because it does not search: its time depends only on the graph and on the
+  // solver's option k.
   if (arguments.stream && arguments.search.time_limit.empty())
     options.limit.seconds = std::numeric_limits<double>::infinity();
 }
@@ -223,7 +224,7 @@ int solve(const SolveArguments& given, const CLI::App& app) {
   if (arguments.stream) return stream_tw_schedule(arguments.console, task.problem, options, arguments.output);
   options.limit = until_answer(options.limit, task.problem.graph);
   const core::Stopwatch watch(options.limit);
-  constexpr double kSearched = 0.9;  // fraction of the limit for the search, if a certificate follows
+  constexpr double kSearched = 0.9;  // fraction of the time limit that the search gets if a certificate follows
   if (!arguments.certificate.empty()) options.limit = watch.share(kSearched);
   const std::optional<fit::Answer> answer = search(*job, *processes);
   return answer ? finish(*job, *answer, watch, processes->count()) : kDone;

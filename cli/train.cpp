@@ -93,7 +93,7 @@ class Shown {
     std::cerr << fmt::format("test after {} steps: {}\n", test.step, report::test_text(test));
   }
 
-  bool tests_;  ///< whether to show tests
+  bool tests_;  ///< whether to show the results of tests
   core::Stopwatch watch_{core::Limit{}};
   double shown_at_ = -1;
   ProgressLine line_;
@@ -134,7 +134,7 @@ int train(const TrainArguments& arguments) {
   arguments.require_streams(*backend, arguments.train.poison);
   arguments.search.find();
   const pipeline::PreparedGraph graph = pipeline::prepare(*backend, arguments.source(), arguments.backend.given());
-  const models::Batches fits(data, graph.prepared, 0);  // throws if the data does not fit, before a search
+  const models::Batches fits(data, graph.prepared, 0);  // throws, before any search, if the data does not fit the model
   const fit::Task task =
       arguments.objective.task(graph.prepared, arguments.graph.name, arguments.alignment, arguments.search);
   pipeline::require_memory(*backend, graph.prepared, task.rounded);

@@ -24,8 +24,8 @@ std::optional<std::int64_t> whole_in(const std::string& path, const ReadText& re
   return value;
 }
 
-/// Returns the CPU quota of one group in cores, which is `quota` / `period` (both in microseconds). Returns none if the
-/// group has no quota; its file then holds "max" or -1.
+/// Returns the CPU quota of one control group (cgroup), in cores: `quota` divided by `period`, both in microseconds.
+/// Returns none if the group has no quota; its file then holds "max" or -1.
 std::optional<double> ratio(const std::optional<double>& quota, const std::optional<double>& period) {
   if (!quota || !period || *quota <= 0 || *period <= 0) return std::nullopt;
   return *quota / *period;
@@ -65,8 +65,9 @@ std::optional<std::int64_t> memory_left_in(const std::string& folder, bool unifi
   return std::max<std::int64_t>(0, *limit - std::max<std::int64_t>(0, *used - droppable));
 }
 
-/// Calls of_group(folder, unified) for every group to which the process belongs for this controller ("cpu" or
-/// "memory"), and for every group that contains such a group. Returns the least result.
+/// Finds the groups of this process that limit the resource `controller` ("cpu" or "memory"), and the groups that
+/// contain them. Calls of_group(folder, unified) for each and returns the least result. `groups` is the text of
+/// /proc/self/cgroup, which names the groups of this process.
 template <class OfGroup>
 auto least_of_groups(std::string_view groups, std::string_view controller, const OfGroup& of_group) {
   decltype(of_group(std::string(), true)) least;

@@ -60,9 +60,10 @@ class Records {
 }  // namespace
 
 CanonicalProfile canonical(std::span<const std::int64_t> profile) {
-  // Walk through the canonical form from either end of the profile to its lowest valley. Each peak on this way is
-  // higher than all values met before, and each valley is lower than all values met before. So the peaks and valleys
-  // are records, which the class Records collects.
+  // The canonical form consists of segments: each rises from a valley to a peak and drops to the next valley
+  // (dominance.h). Suppose that a walk goes from either end of the profile to its lowest valley. Each peak of the
+  // canonical form on this way is higher than all values met before, and each valley is lower than all values met
+  // before. So the peaks and valleys are records, which the class Records collects.
   const auto lowest = static_cast<std::size_t>(std::min_element(profile.begin(), profile.end()) - profile.begin());
   Records left(profile.front(), lowest + 1), right(profile.back(), profile.size() - lowest);
   for (std::size_t i = 0; i <= lowest; ++i) left.meet(profile[i]);
@@ -79,7 +80,8 @@ CanonicalProfile canonical(std::span<const std::int64_t> profile) {
   }
   const std::vector<std::int64_t>& rising = right.values();
   std::size_t left_over = rising.size();
-  // The last record is then the lowest valley, at which the walk from the left has already arrived.
+  // If the last record equals `valley`, it is the lowest valley. The walk from the left has already ended there, so the
+  // record is left out.
   if (rising.back() == valley && left_over > 1) --left_over;
   if (left_over == 1 && rising.front() == valley) {
     // Nothing rises after the lowest valley. Entries that follow it at the same height still form a segment.
@@ -148,15 +150,17 @@ class Wing {
 };
 
 /// Walks over both profiles in one direction. Returns whether the two pointers in Lemma 2.5 of Jin et al. can be
-/// advanced to the ends of the profiles. The pointer on `a` starts at the lowest valley of `a`. The pointer on `b`
-/// starts at the highest peak of `b`, whose height is `top`. This peak is next to the lowest valley of `b`, where the
-/// wing `b` starts, but it can be on the side over which this call does not walk.
+/// advanced to the ends of the profiles so that the value of `a` is never above that of `b`. The pointer on `a` starts
+/// at the lowest valley of `a`. The pointer on `b` starts at the highest peak of `b`, whose height is `top`. This peak
+/// is next to the lowest valley of `b`, where the wing `b` starts, but it can be on the side over which this call does
+/// not walk.
 bool wing_dominates(Wing a, Wing b, std::int64_t top) {
   // If the highest peak is on this side, the pointer on b is already at that peak.
   if (!b.done() && b.peak() == top) b.advance();
   std::int64_t height = top;
   for (;;) {
-    // Here a.valley() is the lowest value in the rest of a, and `height` is the highest value in the rest of b.
+    // Here a.valley() is the lowest value in the rest of a, and `height` is the highest value in the rest of b. So the
+    // result is false if the next peak of a is above `height`, or if the valley of b is below a.valley().
     if (!a.done() && (b.done() || a.peak() > b.peak())) {
       if (a.peak() > height) return false;
       a.advance();

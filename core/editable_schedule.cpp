@@ -145,8 +145,8 @@ std::vector<EditableSchedule::Occurrence> EditableSchedule::readers(Occurrence o
   return all;
 }
 
-/// Inserts the read with index `read` into the list of all reads of the same output of the same occurrence. The read
-/// comes after the read `previous`, or at the head of the list if `previous` is kNone.
+/// Inserts the read with index `read` into the list of all reads of its source, which is one output of one occurrence.
+/// The read comes after the read `previous`, or at the head of the list if `previous` is kNone.
 void EditableSchedule::link_read(std::int32_t read, std::int32_t previous) {
   Slot& source = slot_of(reads_[read]);
   const std::int32_t next = previous == kNone ? source.first_read : reads_[previous].next;
@@ -171,7 +171,8 @@ void EditableSchedule::set_occupied(Place place, bool occupied) {
   touch(block(place));
 }
 
-/// Gives new places in [0, places) to all steps and to the end of the schedule. The new places are spread evenly.
+/// Gives new places, i.e. positions in [0, places), to all steps and to the end of the schedule. The new places are
+/// spread evenly, so that empty places lie between them.
 void EditableSchedule::lay_out(std::int32_t places) {
   list_.clear();
   moved_.clear();
@@ -208,10 +209,11 @@ void EditableSchedule::lay_out(std::int32_t places) {
   moved_.resize(rounded);
 }
 
-/// Returns an empty place directly before `before`, and sets the memory at this place. To get the place, shifts the
-/// steps between `before` and the nearest empty place by one place each. If the nearest empty place is farther away
-/// than one block (2^block_bits_ places), gives new places to all steps, with empty places between them. After that, an
-/// empty place is near for at least the next sqrt(T) / 2 calls, where T is the number of steps.
+/// Returns an empty place directly before `before`, and sets the bytes of memory at this place. To get the place,
+/// shifts the steps between `before` and the nearest empty place by one place each. If the nearest empty place is
+/// farther away than one block (2^block_bits_ places), gives new places to all steps, with empty places between them.
+/// After that, an empty place is at most one block away for at least the next sqrt(T) / 2 calls, where T is the number
+/// of steps.
 EditableSchedule::Place EditableSchedule::make_room(Occurrence before) {
   const Place far = 1 << block_bits_;
   Place p = place(before);
@@ -394,7 +396,7 @@ void EditableSchedule::drop_with_unneeded(Occurrence o) {
   while (!list_.empty()) {
     const Occurrence dropped = list_.back();
     list_.pop_back();
-    if (place(dropped) < 0) continue;  // listed twice, because a dropped step read two of its outputs
+    if (place(dropped) < 0) continue;  // already dropped: it was listed twice, because one step read two of its outputs
     drop(dropped);
     const std::int32_t reads = steps_[dropped].reads;
     for (std::int32_t k = 0; k < in_degree(steps_[dropped].node); ++k) {

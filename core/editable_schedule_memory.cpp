@@ -61,8 +61,9 @@ EditableSchedule::Occurrence EditableSchedule::peak_step() const {
   return at_[occupied_from(p)];
 }
 
-/// Marks the blocks from `first` to `last`, inclusive, as touched: their entries of block_excess_ (the total excess of
-/// the steps in a block) may be outdated.
+/// Marks the blocks from `first` to `last`, inclusive, as touched: their entries of block_excess_ may be outdated. The
+/// entry of a block is the sum of the excess of its steps. If the memory of a step is above ceiling_, its excess is the
+/// number of bytes above ceiling_ plus charge_; otherwise it is 0.
 void EditableSchedule::touch(std::size_t first, std::size_t last) {
   constexpr std::uint64_t kAll = ~std::uint64_t{0};
   for (std::size_t w = first / 64; w <= last / 64; ++w) {

@@ -166,7 +166,8 @@ std::string Graph::fingerprint() const {
     std::sort(sorted.begin(), sorted.end());
     for (const ValueId x : sorted) h = mix(h, static_cast<std::uint64_t>(x));
     h = mix(h, ~std::uint64_t{0});
-    // Properties that version 1 of the format lacks are hashed only if present, so that old fingerprints stay valid.
+    // Properties that version 1 of the graph format lacks are hashed only if the graph has them, so that fingerprints
+    // of older graphs stay valid.
     if (pinned(v)) h = mix(h, ~std::uint64_t{1});
     for (ValueId x = first + 1; x < first + output_count(v); ++x) {
       h = mix(mix(h, ~std::uint64_t{2}), static_cast<std::uint64_t>(value_size(x)));

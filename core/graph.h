@@ -24,7 +24,7 @@ using ValueId = std::int32_t;
 inline constexpr ValueId kNoValue = -1;
 
 /// Identifies an output of a node, in the GraphBuilder and in files. In files, `3` is the first output of node 3, and
-/// `[3, 1]` the second.
+/// `[3, 1]` is its second output.
 struct OutputRef {
   NodeId node = kNoNode;
   std::int32_t output = 0;
@@ -38,7 +38,7 @@ struct OutputRef {
 struct Output {
   std::int64_t size = 0;  ///< bytes, >= 0
   bool keep = false;      ///< whether the output must be in memory after the last step
-  /// Input of the node whose storage this output takes over, if nothing reads that input later.
+  /// The input whose storage this output takes over, if nothing reads that input later.
   OutputRef inplace;
   std::string name;  ///< may be empty; differs from the names of the node's other outputs
   /// Whether searches must leave the output on the device. Checks of schedules ignore this flag, so a schedule that no
@@ -60,7 +60,7 @@ struct Node {
   /// Whether the node must run exactly once, for example because of random state, a collective or a side effect.
   bool pinned = false;
   NodeId forward = kNoNode;  ///< the forward node that a backward node belongs to
-  /// Input of the node whose storage the node's output takes over, if nothing reads that input later.
+  /// The input whose storage the node's output takes over, if nothing reads that input later.
   OutputRef inplace;
   /// The outputs that the node reads. Duplicates are dropped. An input of size 0 carries no data; its only effect is
   /// that this node runs after the node that computes the input.

@@ -123,7 +123,7 @@ void link(std::vector<Node>& nodes, auto& structure) {
 
 void order_nodes(const std::vector<Node>& nodes, std::optional<std::vector<NodeId>> given, const auto& view,
                  auto& structure) {
-  // Kahn's algorithm runs even if an order is given, because it also finds cycles.
+  // If the ids are not topological, Kahn's algorithm runs even if an order is given, because it also finds cycles.
   const bool ids_topological = ids_are_topological(nodes);
   std::vector<NodeId> kahn_order;
   if (!ids_topological) kahn_order = kahn(nodes, view);

@@ -78,7 +78,8 @@ class OpChecker {
       }
     }
     for (std::size_t r = 0; r < residents_.size(); ++r) {
-      // Readers of a weight run before the node that updates the weight, so they read the weight's old value.
+      // A weight may have both readers and a node that updates it: the readers run before that node, so they read the
+      // weight's old value.
       const bool updated = writer_[r] != kNoNode && is_update(nodes_[writer_[r]].op->kind);
       if (writer_[r] != kNoNode && reader_[r] != kNoNode && !updated) {
         throw InputError(fmt::format("resident '{}' is written by node {}, so node {} must read that node instead",
@@ -164,7 +165,7 @@ class OpChecker {
     }
   }
 
-  /// Checks that every tensor of an op that check_op() has accepted is stored in the required type.
+  /// Checks the element types of an op's arguments and of its first output. check_op() must have accepted the op.
   void check_types(const Op& op) const {
     // If the first output is f32 in every graph, it does not show the graph's storage type. The type is then taken from
     // the first argument.

@@ -62,7 +62,7 @@ std::int64_t parse_bandwidth(std::string_view part, std::string_view text) {
 std::int64_t parse_latency(std::string_view part, std::string_view text) {
   struct Unit {
     std::string_view name;
-    double factor;  ///< applied to the number of seconds that parse_seconds() reads without the unit
+    double factor;  ///< length of the unit in seconds
   };
   constexpr std::array<Unit, 2> kSmall{{{"ns", 1e-9}, {"us", 1e-6}}};
   if (part.starts_with('-')) fail(text, "the latency is negative");

@@ -30,11 +30,11 @@ struct HostMemory {
   bool operator==(const HostMemory&) const = default;
 };
 
-/// Parses a link. Accepts the name of a preset (`pcie3`, `pcie4`, `pcie5`, `c2c`), or a bandwidth such as `25GB/s`. A
-/// latency such as `10us`, with a unit and of at most an hour, and one of the words `duplex` and `half` may follow,
-/// separated by commas. A bandwidth alone has latency 0, and a link is duplex unless the text says otherwise. Throws
-/// InputError, which says what is accepted, on any other text, on a bandwidth that is not above 0 and on a negative
-/// latency.
+/// Parses a link. The text begins with the name of a preset (`pcie3`, `pcie4`, `pcie5`, `c2c`) or with a bandwidth such
+/// as `25GB/s`. Two more parts may follow in any order, each after a comma. One is a latency such as `10us`, which must
+/// have a unit and be at most an hour. The other is the word `duplex` or `half`. A bandwidth without a latency has
+/// latency 0, and a link is duplex unless the text says `half`. Throws InputError, which says what is accepted, on any
+/// other text, on a bandwidth that is not above 0 and on a negative latency.
 Link parse_link(std::string_view text);
 /// Returns a text that parse_link() reads as the same link, such as "25000000000B/s,10000ns,duplex", if the latency is
 /// at most an hour.

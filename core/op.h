@@ -229,8 +229,8 @@ struct OpWork {
 OpWork op_work(const Op& op, std::span<const Shape> arg_shapes);
 
 /// Returns the number of rows of the tile that a convolution gathers into scratch (im2col). Each row belongs to one
-/// output pixel and has `patch` floats, where `patch` = kernel_h * kernel_w * in_channels. The tile takes at most 2
-/// MiB, unless a single row is larger.
+/// of the `pixels` output pixels (those of all images) and has `patch` floats, where `patch` = kernel_h * kernel_w *
+/// in_channels. The tile takes at most 2 MiB, unless a single row is larger.
 std::int64_t conv_tile_rows(std::int64_t pixels, std::int64_t patch);
 
 /// Estimates the time of one op by the roofline model: `max(flops / flops_per_ns, bytes / bytes_per_ns) + launch_ns`.

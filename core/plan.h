@@ -25,7 +25,8 @@ struct Buffer {
   OutputRef alias_of;       ///< output whose buffer this one takes over and overwrites at step `first`
   std::int32_t output = 0;  ///< index among the node's outputs; 0 for scratch
   /// Index of the evict that copies this buffer to the host, and of the fetch that fills this buffer from the host; -1
-  /// if there is none. Both change the meaning of `first` and `last` as in Lifetime.
+  /// if there is none. With an evict, the buffer stays in memory until step `last` + 1 begins, because the copy takes
+  /// time; with a fetch, it is in memory from the end of step `first` on.
   std::int32_t evict = -1;
   std::int32_t fetch = -1;
 

@@ -214,8 +214,8 @@ namespace {
 
 /// Returns the profile of a schedule with transfers from its lifetimes.
 std::vector<std::int64_t> profile_of(const Graph& graph, const Schedule& schedule, const std::vector<Lifetime>& lives) {
-  // Entry 1 + m of the profile is the memory at moment m (see Lifetime). The lifetimes of kept values end after the
-  // last moment.
+  // Entry 1 + m of the profile is the memory at moment m. Moment 2i is step i, and moment 2i + 1 lies between steps i
+  // and i + 1 (see Lifetime). The lifetimes of kept values end after the last moment.
   const std::size_t moments = 2 * schedule.steps.size();
   std::vector<std::int64_t> profile(moments + 2, 0);
   for (const Lifetime& life : lives) {

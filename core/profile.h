@@ -63,8 +63,8 @@ struct Evaluation {
   /// Largest entry of profile(): the number of bytes in memory while a step runs or, where copies run, between two
   /// steps; 0 for the empty schedule.
   std::int64_t peak = 0;
-  /// First step that reaches the peak while it runs; in a schedule with transfers, while it runs or right after it. -1
-  /// for the empty schedule.
+  /// First step during which the peak is reached; in a schedule with transfers, during which or right after which it is
+  /// reached. -1 for the empty schedule.
   std::int64_t peak_step = -1;
   /// Sum of the costs of all steps. If the schedule has transfers and the graph knows its host_memory(), it is the
   /// makespan (timeline.h), which also counts the time that steps wait for copies.

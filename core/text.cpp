@@ -63,8 +63,8 @@ struct Decimal {
   std::string_view rest;
 };
 
-/// Removes a power of ten, such as "e9" or "E-3", from the beginning of the text and returns it. Returns none if the
-/// text does not begin with one.
+/// Removes a power of ten, such as "e9" or "E-3", from the beginning of the text and returns its exponent. Returns none
+/// if the text does not begin with a power of ten.
 std::optional<int> take_exponent(std::string_view& text) {
   if (text.empty() || (text[0] != 'e' && text[0] != 'E')) return std::nullopt;
   std::string_view rest = text.substr(1);

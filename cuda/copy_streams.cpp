@@ -54,8 +54,9 @@ void CopyStreams::start(std::int64_t step, cudaStream_t stream, const MachineSte
 
 void CopyStreams::issue(const Copy& one, const MachineStep& addresses) {
   const cudaStream_t stream = lanes_[lane_of(one)].stream.get();
-  // A fetch must wait for its evict. If the evict had to be complete before the fetch's start step, that step has
-  // already waited for the evict.
+  // A fetch must wait for its evict. It does so here only if both directions have streams of their own, and only if
+  // the evict need not be complete before the step after which the fetch starts. Otherwise, the order of the one
+  // stream suffices, or that step has already waited for the evict.
   const bool awaits = !one.is_evict() && lanes_.size() > 1 && copy(one.source).finish > one.start;
   if (awaits) check(cudaStreamWaitEvent(stream, over(one.source), 0), "a wait of a fetch");
   std::byte* const device = addresses.address(one.device);

@@ -36,7 +36,7 @@ using runtime::MutableTensorView;
 using runtime::Program;
 using runtime::TensorView;
 
-constexpr std::int64_t kAddressAlignment = 16;  // in bytes, because kernels access 16 bytes at a time
+constexpr std::int64_t kAddressAlignment = 16;  // in bytes; kernels access 16 bytes at a time
 constexpr std::int64_t kArenaAlignment =
     256;  // in bytes; the alignment of cudaMalloc, which the workspaces of libraries need
 
@@ -107,9 +107,10 @@ std::int64_t most_fill_bytes(const ExecutorOptions& options) {
   return options.most_fill_bytes > 0 ? options.most_fill_bytes : kMostFillBytes;
 }
 
-/// Returns the number of streams to which a step is issued. With poison or guards, instructions write memory that other
-/// instructions share, so their order must be fixed: one stream. Launch::stream also means one stream, so that
-/// profilers show work in the order of the program.
+/// Returns the number of streams to which a step is issued. It is one with poison (buffers are filled with NaN after
+/// their last use) and with guards (gaps behind buffers, in which stray writes are detected): then instructions also
+/// write memory that other instructions use, so the order of instructions must be fixed. It is also one with
+/// Launch::stream, so that profilers show work in the order of the program.
 int streams_of(const ExecutorOptions& options) {
   const bool one = options.poison || options.sentinels || options.launch == Launch::stream;
   return one ? 1 : options.streams;
@@ -135,7 +136,7 @@ PinnedMemory host_arena_memory(std::int64_t bytes) {
   return pinned_memory(bytes);
 }
 
-/// A step that records events between its instructions, from which the time of each instruction is computed.
+/// A step that records an event before each instruction. These events give the time of each instruction.
 struct TimedStep {
   std::vector<Event> events;  ///< an event before every instruction, and one at the end
   GraphExec replay;
@@ -253,8 +254,8 @@ struct Executor::State {
     }
   }
 
-  /// Issues an instruction, before it the waits for copies that must be complete, and after it the copies that start
-  /// then.
+  /// Issues three things in this order: the waits for copies that must be complete before the instruction, the
+  /// instruction, and the copies that start when the instruction has ended.
   void issue_with_copies(const Instruction& instruction, bool dirty_scratch = false) {
     end_copies(instruction.step);
     issue(instruction, dirty_scratch);
@@ -379,12 +380,12 @@ struct Executor::State {
     for (auto& [index, staging] : staged) staging.take(stream);
   }
 
-  /// Returns the Staging of a resident tensor, or of the dropout key if `index` is kDropoutKey. The first call for an
-  /// index makes the Staging.
+  /// Returns the Staging of a resident tensor, or of the dropout key if `index` is kDropoutKey. A Staging brings new
+  /// values of the tensor to the device while earlier steps run. The first call for an index makes the Staging.
   Staging& staging(std::int32_t index) {
     const auto it = staged.find(index);
     if (it != staged.end()) return it->second;
-    wait_for_all();  // the allocation below may fail, which frees memory that the streams may still use
+    wait_for_all();  // if the allocation below fails, memory is freed that the streams may still use
     const bool is_key = index == kDropoutKey;
     std::byte* target = is_key ? reinterpret_cast<std::byte*>(control.dropout_key) : resident(index);
     const auto bytes = is_key ? std::int64_t{sizeof(std::uint64_t)} : resident_bytes(index);
@@ -556,7 +557,8 @@ struct Executor::State {
   cudaStream_t upload_stream = nullptr;  ///< stream of `uploads`
   std::map<std::int32_t, Staging> staged;
   std::vector<std::vector<std::byte>> output_bytes;  ///< the bytes to which the result of outputs() refers
-  // Declared last, so that they are destroyed first, even if the constructor fails.
+  // The destructors of these two objects wait for the streams. The objects are declared last, so that they are
+  // destroyed first, even if the constructor fails.
   WaitAtEnd wait_at_end{stream};
   WaitAtEnd wait_for_uploads{upload_stream};
 };
@@ -581,8 +583,8 @@ const Program& Executor::program() const { return state_->program; }
 runtime::StepReport Executor::run(bool time_ops) {
   const OnDevice on(state_->ordinal);
   runtime::StepReport report;
-  // A step that updates weights must be executed only once per call, so its time is then the sum of the times of the
-  // ops.
+  // To time the ops, the step is executed a second time. But a step that updates weights must be executed only once per
+  // call. If its ops are timed, the time of the whole step is therefore the sum of the times of the ops.
   if (!time_ops || !state_->updates) report.seconds = state_->run_timed();
   if (time_ops) report.op_seconds = state_->time_every_op();
   if (time_ops && state_->updates)

@@ -112,8 +112,8 @@ class ProductBuilder {
     return ProductDesc(desc);
   }
 
-  /// Creates the layout of a column-major matrix of rows x columns in each batch. `stride` is the number of elements
-  /// from one column to the next.
+  /// Creates the layout of an operand: one column-major matrix of rows x columns for each product of the batch.
+  /// `stride` is the number of elements from one column to the next.
   MatrixLayout layout(cudaDataType_t type, std::int64_t rows, std::int64_t columns, std::int64_t stride) const {
     cublasLtMatrixLayout_t created = nullptr;
     check(lt_.create_layout(&created, type, static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(columns),

@@ -1,5 +1,6 @@
-// Measures how long a convolution takes if it is computed as matrix products, whether a product is faster in tiles
-// (Gemms::in_tiles()), and how fast the device computes products and copies memory (measure_ceilings()).
+// Measures how long a convolution takes if it is computed as matrix products, whether a product is faster in tiles,
+// i.e. with padded copies of a few rows at a time (Gemms::in_tiles()), and how fast the device computes products and
+// copies memory (measure_ceilings()).
 #include <cuda_runtime_api.h>
 
 #include <array>

@@ -12,8 +12,10 @@ namespace cairn::models {
 ///
 /// A backward node is named after its forward node (`layer1.conv2/grad_input`). If a gradient is a sum of several
 /// contributions, `add` nodes sum them one by one. The node that completes a weight's gradient is kept. It writes a
-/// resident tensor of role weight_grad and has size 0. With BuildOptions::weight_grads_in_arena, this node has its
-/// output in the arena like all other nodes.
+/// resident tensor of role weight_grad and has size 0. With BuildOptions::weight_grads_in_arena, this node is also
+/// kept, but its output is in the arena. With the optimizers sgd and adamw, the updates of the weights are added, too.
+/// The gradients are then in the arena, and are kept only with weight_grads_in_arena.
+///
 /// Throws InputError for another kind of loss, or for an op that has no derivative here. O(nodes + args).
 void backward(ModelBuilder& model, const Tensor& loss);
 

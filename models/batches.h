@@ -34,8 +34,8 @@ struct Batch {
 /// step.
 class Batches {
  public:
-  /// `shift` is the largest number of pixels by which training() moves each image, at random in both directions, so
-  /// that the network learns from more images than the data set has. Throws InputError if the data set does not fit the
+  /// training() moves each image by at most `shift` pixels along each of its two axes, at random, so that the network
+  /// learns from more images than the data set has. Throws InputError if the data set does not fit the
   /// graph; the message names the graph's inputs and says which inputs the data set needs. `set` must outlive the
   /// object.
   Batches(const Dataset& set, const core::Graph& graph, std::uint64_t seed, std::int64_t shift = 0);

@@ -35,7 +35,8 @@ struct BatchedOptions {
 
 /// Writes the forward pass of a model as nodes of a core::GraphBuilder. For every op, the shape of the output is
 /// inferred, and core::check_op checks the op and throws InputError. A node gets an output of 4 bytes per element, the
-/// scratch that its kernel needs, and the roofline's cost. Nodes are in the order of the calls. Names must be unique.
+/// scratch that its kernel needs, and the cost that BuildOptions::roofline estimates. Nodes are in the order of the
+/// calls. Names must be unique.
 class ModelBuilder {
  public:
   ModelBuilder(std::string name, const BuildOptions& options);

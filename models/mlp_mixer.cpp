@@ -21,8 +21,8 @@ constexpr std::array<ModelOption, 8> kMlpMixerOptions{{
     {"classes", 1000, 1, "classes"},
 }};
 
-/// Adds the layers that mix the tokens (patches of the image) of each channel. The layers work on the transpose of x
-/// [N, h, w, C], which has N * C rows of h * w tokens.
+/// Adds the layers that mix the tokens (patches of the image) of each channel. They first transpose x [N, h, w, C] to
+/// N * C rows of h * w tokens.
 Tensor mix_tokens(ModelBuilder& model, const std::string& name, const Tensor& x, std::int64_t units) {
   const std::int64_t tokens = x.shape[1] * x.shape[2];
   const core::Shape hidden{x.shape[0], x.channels(), units};

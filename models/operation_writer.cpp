@@ -99,7 +99,7 @@ void OperationWriter::mark(const std::vector<bool>& needed) {
     NodeId mark = forward_of_[v].last;
     for (const core::OutputRef& input : nodes_[v].inputs) mark = std::min(mark, last_reader[input.node]);
     mark = std::max(mark, forward_of_[v].first);
-    // Skips descriptors. The loop ends, because no layer ends with a descriptor.
+    // Skips descriptors and nodes that are not needed. The loop ends, because no layer ends with a descriptor.
     while (!needed[mark] || nodes_[mark].cost == 0) ++mark;
     nodes_[v].forward = last_reader[v] = mark;
   }

@@ -213,8 +213,8 @@ class DiagonalBand {
     const std::int64_t last = (centre + distance + step) / step - 1;
     return {std::max<std::int64_t>(0, first), std::min(to_ - 1, last)};
   }
-  /// Returns the number of edges if the edges are all pairs of nodes within `distance`, and in addition all pairs that
-  /// partner() returns.
+  /// Returns the number of edges if an edge joins each pair of nodes whose positions differ by at most `distance`, and
+  /// each pair that partner() returns.
   std::int64_t count(std::int64_t distance) const {
     std::int64_t sum = 0;
     for (std::int64_t i = 0; i < from_ && distance >= 0; ++i) {
@@ -489,7 +489,7 @@ core::Graph generate_valley_pumpkin(NodeId branches, NodeId length, std::uint64_
   core::GraphBuilder builder("valley_pumpkin");
   // Along a branch, memory alternates between valleys (local minima) and peaks. A random number is drawn for each
   // branch, and the heights of the branch's valleys are multiples of this number. Within a branch, the heights of any
-  // two peaks differ by more than the random number of any branch.
+  // two peaks differ by more than the random number of any branch. So every valley ends a segment of its own (Valleys).
   const std::int64_t count = (length + 1) / 2;
   const std::int64_t step = std::int64_t{4} << 20;
   const NodeId source = add_node(builder, step * count * branches, {});

@@ -46,11 +46,11 @@ struct BuildOptions {
   /// freed once the optimizer's update has read them.
   bool weight_grads_in_arena = false;
   /// The optimizer. With `sgd` and `adamw`, the graph updates the weights: each update is a node, and gradients are in
-  /// the arena until their updates have run. The optimizers `none`, `momentum` and `adam` differ by granularity. With
-  /// granularity `layer`, the graph does not update weights, and only the bytes of the optimizer's state count as
-  /// resident: 0 bytes, as many as the weights, or twice as many. With granularity `op`, the graph updates the weights
-  /// by the chosen optimizer; `none` is plain gradient descent. If the text is empty, the optimizer is `adam` for
-  /// granularity `layer`, and ModelInfo::optimizer for granularity `op`.
+  /// the arena until their updates have run. What the optimizers `none`, `momentum` and `adam` do depends on the
+  /// granularity. With granularity `layer`, the graph does not update weights, and only the bytes of the optimizer's
+  /// state count as resident: 0 bytes, as many as the weights, or twice as many. With granularity `op`, the graph
+  /// updates the weights by the chosen optimizer; `none` is plain gradient descent. If the text is empty, the optimizer
+  /// is `adam` for granularity `layer`, and ModelInfo::optimizer for granularity `op`.
   std::string optimizer;
   UpdateOptions update = {};
   Granularity granularity = Granularity::layer;

@@ -47,7 +47,8 @@ class UpdateOrder {
       if (arg.kind == Operand::Kind::node) mark_before(arg.index);
     }
     std::vector<NodeId> needed = needed_before(update);
-    std::ranges::sort(needed, std::greater());  // an edge from a later node can replace edges from earlier nodes
+    // Later nodes come first, because an edge from a later node can make edges from earlier nodes unnecessary.
+    std::ranges::sort(needed, std::greater());
     for (const NodeId v : needed) {
       if (before_[v]) continue;
       model_.add_control_input(update, v);
@@ -71,7 +72,7 @@ class UpdateOrder {
   }
 
   /// Returns the end nodes (ends_) to which a path leads from a reader of the updated weight. Does not continue paths
-  /// through nodes that an earlier call has visited, because the end nodes behind these already run before an earlier
+  /// through nodes that an earlier call has visited, because the end nodes behind them already run before an earlier
   /// update.
   std::vector<NodeId> needed_before(NodeId update) {
     std::vector<NodeId> needed, stack;

@@ -33,7 +33,7 @@ std::vector<std::string> trained_tensors(const core::Graph& graph) {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < residents.size(); ++i) {
     const Resident& resident = residents[i];
-    // An fp32 copy of a bf16 weight is read and set by the weight's name.
+    // The fp32 copy of a bf16 weight is read and set by the weight's name, so the copy's own name is left out.
     const bool trained = resident.role == Resident::Role::weight || resident.role == Resident::Role::optimizer;
     if (executed[i] && trained && resident.master_of < 0) names.push_back(resident.name);
   }
@@ -69,8 +69,9 @@ std::uint64_t hash_of(std::span<const std::byte> bytes, std::uint64_t hash) {
   return hash;
 }
 
-/// Returns a hash of the tensors' names and bytes and of all texts but the hash. The hash does not depend on the order
-/// of the tensors, because programs that copy such a file may change the order.
+/// Returns a hash of a file: of the names and bytes of its tensors, and of its texts except the one that stores this
+/// hash. The hash does not depend on the order of the tensors, because programs that copy such a file may change the
+/// order.
 std::uint64_t hash_of(const core::TensorFile& file) {
   std::uint64_t sum = 0;
   for (const auto& [name, text] : file.texts) {

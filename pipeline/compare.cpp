@@ -103,14 +103,15 @@ Closeness compare_close(const core::Graph& graph, const Execution& execution, co
     }
     ++result.outputs;
     // An integer in an output can be the index of the largest of several values. If the largest values are almost
-    // equal, rounding can change the index.
+    // equal, rounding can change the index. Such an output is then counted as undecided.
     const bool rounded = precision != core::Precision::fp32 || disturbed.outputs[i].bytes != expected;
     if (error > 0 && op != nullptr && type == core::ElementType::i32 && rounded) {
       ++result.undecided;
       continue;
     }
     const bool finite = std::isfinite(error);
-    // Rounding alone can change this output so much that even a large error does not show that the output is wrong.
+    // If the allowed error is half of the output's norm or more, rounding alone can change the output very much. Then
+    // even a large error does not show that the output is wrong.
     if (finite && allowed >= kDecidable && error <= kFactor * allowed) {
       ++result.undecided;
       continue;

@@ -13,7 +13,7 @@ namespace {
 /// With a budget, the search for the least budget ends after this fraction of the time limit if it has found a schedule
 /// within the budget.
 constexpr double kShareOfLeast = 0.4;
-/// Fraction of the limit on time and work for the search for a lower bound on the cost, if there is a budget.
+/// If there is a budget, the search for a lower bound on the cost gets this fraction of the limits on time and work.
 constexpr double kShareOfBound = 0.25;
 
 BudgetVerdict verdict_of(fit::LeastBudget by, solvers::Bound bound) {

@@ -21,7 +21,8 @@ std::string_view to_string(Means means);
 
 /// Whether a budget can be met, and how.
 struct BudgetVerdict {
-  std::optional<bool> fits = {};  ///< whether a schedule in `scope` fits; none: unknown
+  /// Whether some schedule in `scope`, a set of allowed schedules, fits; none: unknown.
+  std::optional<bool> fits = {};
   /// Whether the lower bound exceeds the budget. In that case, no search was made.
   bool below_bound = false;
   solvers::Scope scope = solvers::kAnySchedule;  ///< if `fits` is false, the scope in which no schedule fits

@@ -24,8 +24,8 @@ class ScheduleCache {
   static std::string default_folder();
 
   /// Returns the stored schedule of the task's graph in this scope (the set of allowed schedules), with a plan that has
-  /// the task's alignment and overlap_steps. Returns nothing if none is stored. O(file size +
-  /// steps * log steps).
+  /// the task's alignment and overlap_steps (see Request). Returns nothing if no schedule is stored. O(b + s log s) for
+  /// a file of b bytes and a schedule of s steps.
   std::optional<fit::LeastBudget> find(const fit::Task& task, const solvers::Scope& scope) const;
 
   /// Stores `least` if its plan is lower than the plan of the stored schedule, or if both plans are equally low and

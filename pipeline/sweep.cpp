@@ -45,7 +45,8 @@ class Evaluation {
   std::vector<Remark> bad, invalid;
   std::optional<sim::Undominated> undominated;
 
-  /// Evaluates a batch of lines. Returns their lines of the CSV file if `rows_wanted` is set, else an empty text.
+  /// Evaluates the schedules in a batch of lines. If `rows_wanted` is set, returns the lines of the CSV file for these
+  /// schedules, else an empty text.
   std::string add(const LineBatch& lines, bool rows_wanted) {
     sim::ScheduleBatch batch(graph_.node_count());
     std::vector<std::int64_t> numbers;
@@ -62,7 +63,8 @@ class Evaluation {
       texts.push_back(text);
     }
     simulator_.evaluate(batch, outcomes_);
-    // If the graph knows a link, every candidate needs a peak on the host. It is 0 for candidates without transfers.
+    // If the graph has a link to the host's memory, every candidate needs a peak on the host. This peak is 0 for
+    // candidates without transfers.
     if (graph_.host_memory()) outcomes_.host_peak.resize(numbers.size(), 0);
     tally.add(numbers, outcomes_);
     for (std::int64_t c = 0; c < outcomes_.count() && invalid.size() < kMostRemarks; ++c) {

@@ -22,8 +22,8 @@ using Remark = std::pair<std::int64_t, std::string>;
 
 /// The results of a sweep. They are complete only on rank 0.
 struct Swept {
-  /// Statistics of the candidates. The index of a random candidate is its number; the index of a candidate from a file
-  /// is the number of its line.
+  /// Statistics of the candidates. The index of a candidate is its number in the sequence of random schedules or, if
+  /// candidates come from a file, the number of its line.
   sim::Tally tally;
   core::Schedule best;  ///< the best candidate; empty if no candidate is valid
   sim::SweepResult result;
@@ -35,7 +35,8 @@ struct Swept {
   std::vector<Remark> bad, invalid;
   /// Error message about a line that ended the sweep; empty if no line did.
   std::string failure;
-  std::optional<sim::Undominated> undominated;  ///< candidates that no other candidate dominates; none: not asked for
+  /// Candidates that no other candidate dominates (core/dominance.h); none: not asked for.
+  std::optional<sim::Undominated> undominated;
 
   double per_second() const;  ///< Returns the candidates per second of this run.
 };
@@ -84,7 +85,8 @@ struct ScheduleFile {
   bool undominated = false;  ///< whether to fill Swept::undominated; needs a single rank
 };
 /// Evaluates the schedules of the file, and writes file.output if that is given. The ranks share the work, so every
-/// rank must be able to read the file. Fields of `options` about rounds and checkpoints are ignored.
+/// rank must be able to read the file. Fields of `options` about rounds and checkpoints are only for random schedules,
+/// and are ignored.
 Swept sweep_file(const fit::Problem& problem, sim::Simulator& simulator, const ScheduleFile& file,
                  const sim::TallyOptions& tally, const sim::SweepOptions& options, sim::Ranks& ranks);
 

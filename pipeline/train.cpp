@@ -82,7 +82,7 @@ core::Graph graph_of_tests(const core::Graph& graph) {
 /// Evaluates the test part of a data set with the current weights of a training run.
 class Tester {
  public:
-  /// The tests use `arena` if it is large enough.
+  /// The tests run in `arena` if it is large enough, and otherwise in an arena of their own.
   Tester(Backend& backend, const PreparedGraph& graph, const models::Dataset& data, const models::Batches& batches,
          const runtime::ArenaView& arena)
       : data_(data),

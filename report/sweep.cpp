@@ -16,8 +16,8 @@ namespace cairn::report {
 
 namespace {
 
-/// Draws the memory profiles that no other candidate's profile dominates (core/dominance.h). Of more than kMostShown
-/// profiles, draws those with the lowest peaks.
+/// Draws the memory profiles that no other candidate's profile dominates (core/dominance.h). If there are more than
+/// kMostShown such profiles, draws those with the lowest peaks.
 ReportPicture picture_of(const sim::Undominated& found) {
   constexpr std::size_t kMostShown = 40;
   std::vector<ReportProfile> profiles;

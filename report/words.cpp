@@ -393,8 +393,8 @@ std::string certificate_text(const fit::Task& task, const fit::Answer& answer,
 }
 
 fit::Problem problem_of_failure(const fit::Task& task, const fit::Answer& answer) {
-  // If the budget is below the lower bound even without rounding, rounding is not the reason. So the message states the
-  // unrounded sizes.
+  // If the budget is below the lower bound even without rounding, the search did not fail because of rounding. So the
+  // message states the unrounded sizes.
   const bool rounded = task.problem.budget && *task.problem.budget >= task.problem.plan_bound();
   fit::Problem problem = rounded ? task.searched() : task.problem;
   if (task.plans_fit()) problem = problem.of_plans();

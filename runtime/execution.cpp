@@ -166,9 +166,10 @@ void require_arena(const ArenaView& arena, std::int64_t bytes) {
 }
 
 std::int64_t measured_peak_bytes(const Program& program, bool poison, std::int64_t given, std::int64_t written) {
-  // `written` ends at the last byte that differs from the pattern of a new arena. If the last bytes of the highest
-  // tensor equal the pattern by chance, `written` is slightly below `given`, although all bytes were written. It is
-  // very unlikely that kChance or more bytes equal the pattern by chance.
+  // `given` is the end of the memory that kernels were given. `written` is the end of the last byte that differs from
+  // the pattern of a new arena. If the last bytes of the highest tensor equal the pattern by chance, `written` is
+  // slightly below `given`, although all bytes were written. It is very unlikely that kChance or more bytes equal the
+  // pattern by chance.
   constexpr std::int64_t kChance = 16;
   const bool agree = written <= given && given - written < std::max(kChance, program.alignment);
   return poison || agree ? given : core::align_up(written, program.alignment);

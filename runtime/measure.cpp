@@ -32,8 +32,8 @@ std::int64_t bytes_of(const core::Graph& graph, core::NodeId v) {
   return bytes;
 }
 
-/// Completes a node of a sample graph whose op is an update: makes it write its own argument 1, the weight that it
-/// updates.
+/// Completes a node of a sample graph whose op updates a weight (core::is_update): makes the op write its own argument
+/// 1, which is the weight.
 void set_target(core::GraphBuilder& builder, core::Node& node) {
   node.pinned = true;
   for (core::Output& output : node.outputs) output.size = 0;

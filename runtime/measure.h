@@ -56,7 +56,7 @@ struct TimingOptions {
   /// least, most: smallest and largest number of undisturbed timings. `most` is large, so that the timings of short
   /// work spread over several time slices of the system.
   int least = 5, most = 1000;
-  /// No more than `least` timings are made if the undisturbed timings together take at least so many seconds.
+  /// Timing ends once at least `least` timings are undisturbed and these together took at least so many seconds.
   double seconds = 0.02;
   /// Limits how long disturbed timings are repeated. Repetitions end once all timings together took longer than
   /// `most_effort * t`. Here, t is the time of `least` undisturbed timings or `seconds`, whichever is longer.
@@ -89,7 +89,7 @@ struct DistinctOp {
   std::int64_t cost = 0;              ///< total cost of these nodes in the graph
 };
 /// Returns the distinct ops of a graph, in descending order of their total costs. Of two ops with equal costs, the one
-/// whose first node has the smaller id comes first. O(n log n), and the time to compute n signatures.
+/// whose first node has the smaller id comes first. For n nodes, takes O(n log n) and the time to compute n signatures.
 std::vector<DistinctOp> distinct_ops(const core::Graph& graph);
 
 /// Returns an estimate of the seconds that `ops_left` ops will take, given that `ops_done` ops took `seconds`. Each op

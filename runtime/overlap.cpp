@@ -22,7 +22,7 @@ constexpr Step kNone = -1;
 /// which steps have read it since.
 class Accesses {
  public:
-  /// Records that `step` reads the bytes [begin, end). Appends the steps that wrote these bytes last to `needed`.
+  /// Records that `step` reads the bytes [begin, end). Appends to `needed` the steps that wrote these bytes last.
   void read(std::int64_t begin, std::int64_t end, Step step, std::vector<Step>& needed) {
     const auto [first, last] = ranges(begin, end);
     for (auto it = first; it != last; ++it) {
@@ -31,8 +31,8 @@ class Accesses {
     }
   }
 
-  /// Records that `step` writes the bytes [begin, end). Appends the steps that wrote these bytes last or have read them
-  /// since to `needed`.
+  /// Records that `step` writes the bytes [begin, end). Appends to `needed` the steps that wrote these bytes last, and
+  /// the steps that have read them since.
   void write(std::int64_t begin, std::int64_t end, Step step, std::vector<Step>& needed) {
     const auto [first, last] = ranges(begin, end);
     if (first == last) return;
@@ -122,8 +122,9 @@ class Dependences {
   std::vector<Step> needed_;
 };
 
-/// Goes through the instructions in the order of the program. For each instruction, chooses the stream on which it runs
-/// and the instructions of other streams for which it waits.
+/// Goes through the instructions in the order of the program, and simulates their execution: every instruction takes
+/// its cost. For each instruction, chooses the stream on which it runs and the instructions of other streams for which
+/// it waits.
 class Assignment {
  public:
   explicit Assignment(int streams)
@@ -135,7 +136,7 @@ class Assignment {
 
   void add(Step step, const std::vector<Step>& needed, std::int64_t cost) {
     std::int64_t ready = 0, longest = 0;
-    Step before = kNone;  // the needed step at which the longest path of costs ends
+    Step before = kNone;  // the step in `needed` that ends the longest path (Done::longest)
     for (const Step d : needed) {
       ready = std::max(ready, done_[static_cast<std::size_t>(d)].finish);
       const std::int64_t path = done_[static_cast<std::size_t>(d)].longest;
@@ -159,7 +160,7 @@ class Assignment {
  private:
   struct Done {
     std::int64_t finish = 0;   ///< time at which the instruction ends in the simulation
-    std::int64_t longest = 0;  ///< costs on the longest path that ends with the instruction
+    std::int64_t longest = 0;  ///< sum of the costs on the longest path of dependences that ends with the instruction
     /// For each stream, the latest step of that stream that must have ended when this instruction has ended.
     std::vector<Step> ended;
   };

@@ -18,8 +18,8 @@ struct Overlap {
   int streams = 1;
   std::vector<std::int32_t> stream;  ///< stream of each instruction, from 0
   std::vector<std::size_t> wait_begin = {
-      0};  ///< index in `waits` of the first wait of each instruction; then the size of `waits`
-  std::vector<std::int64_t> waits;  ///< steps of the instructions that must end first; they are on other streams
+      0};  ///< index in `waits` of the first wait of each instruction; the last entry is the size of `waits`
+  std::vector<std::int64_t> waits;  ///< for each wait, the step of the instruction that must end, on another stream
 
   /// Sum of all instructions' costs, in the unit of the graph's costs: the time of a step on one stream.
   std::int64_t cost = 0;

@@ -228,8 +228,8 @@ class Compiler {
     }
   }
 
-  /// Returns where value x is at the current step. This is the buffer of the latest execution of its node or of its
-  /// latest fetch, because a schedule can execute a node several times.
+  /// Returns where value x is at the current step. A schedule can execute a node several times, so this is the buffer
+  /// of the latest execution of the value's node or of the value's latest fetch, whichever came later.
   Location value_location(ValueId x) const {
     const auto [v, output] = graph_.output_ref(x);
     const core::Op* op = graph_.op(v);
@@ -313,7 +313,7 @@ class Compiler {
   BuffersByStep buffers_;
   std::vector<const Buffer*> latest_;  ///< for each value, its buffer at the current step
   std::vector<bool> seen_;
-  std::vector<bool> executed_;      ///< for each resident
+  std::vector<bool> executed_;      ///< for each resident, whether an execution needs its values
   std::vector<NodeId> updated_by_;  ///< for each resident, the node that has updated it so far
 };
 

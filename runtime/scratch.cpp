@@ -15,9 +15,9 @@ using core::NodeId;
 constexpr std::int64_t kUnused =
     std::numeric_limits<std::int64_t>::max() / 2;  // result for nodes that no schedule executes
 
-/// Returns, for every node, the number of bytes by which its scratch may grow. This is the minimum, over all steps that
-/// execute the node, of the limit of the step's schedule minus the bytes in memory during the step. The number is
-/// negative if such a step exceeds the limit.
+/// Returns, for every node, the number of bytes by which its scratch may grow. For a step that executes the node, let d
+/// be the limit of the step's schedule minus the bytes that are in memory during the step. The returned number is the
+/// minimum of d over all steps that execute the node. It is negative if one of these steps exceeds its limit.
 std::vector<std::int64_t> free_bytes(const core::Graph& graph, std::span<const MemoryLimit> limits) {
   std::vector<std::int64_t> free(static_cast<std::size_t>(graph.node_count()), kUnused);
   core::Evaluator evaluator(graph);
@@ -30,8 +30,8 @@ std::vector<std::int64_t> free_bytes(const core::Graph& graph, std::span<const M
   return free;
 }
 
-/// Returns the fastest variant whose scratch is at most `scratch` bytes, or the usual variant if no such variant is
-/// faster.
+/// Returns the fastest variant whose scratch is at most `scratch` bytes, or the usual variant (the default) if none of
+/// these is faster than the usual one.
 const ScratchVariant& fastest(const std::vector<ScratchVariant>& variants, const ScratchVariant& usual,
                               std::int64_t scratch) {
   const ScratchVariant* best = &usual;

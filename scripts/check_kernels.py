@@ -52,9 +52,9 @@ NEWEST_PTX = 90
 #   spills   bytes that instructions store to and load from memory for spilled registers, as ptxas counts them;
 #   local    bytes of the stack frame;
 #   generic  number of generic accesses.
-# Limits are the amounts that ptxas of CUDA 13.0 produces. For the kernels of searches and for EvaluateKeys, limits are
-# about a tenth higher, because small changes of the source change these amounts. What a reason says about loops was
-# read from the disassembly.
+# Limits are the amounts that ptxas of CUDA 13.0 produces. For the kernels of the searches in solvers/order/device/ and
+# for EvaluateKeys, limits are about a tenth higher than these amounts, because small changes of the source change them.
+# What a reason says about loops was read from the disassembly.
 EXCEPTIONS = [
     (r"cub::.*Device(Scan|SelectSweep)Kernel", {"generic": 13}, "80 90 100 120",
      "kernels of CUB are used as they are"),
@@ -114,8 +114,9 @@ PROMISES = [
     (r"<ForPlaces<1, \d, UpsampleGrad<[^,]+, [48]>", 4, 1),
     (r"<SumSegments<[^,]+, [48]>", 8, 1),
     (r"<MiddleSums<[^,]+, [48]>", 4, 1),
-    # A NodeRecord is loaded by two loads, in each of two loops. WriteProfiles does not need the cost in the second half
-    # of a record, so it makes one load of 16 bytes per record, and loads 8 bytes of the second half.
+    # A NodeRecord (32 bytes, sim/device/graph_tables.h) is loaded by two loads, in each of two loops. WriteProfiles
+    # does not need the cost in the second half of a record, so it makes one load of 16 bytes per record, and loads 8
+    # bytes of the second half.
     (r"<EvaluateAny<", 4, 0),
     (r"<WriteProfiles<", 2, 0),
 ]

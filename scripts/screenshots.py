@@ -138,7 +138,7 @@ def main():
                 for width in TALLEST:
                     shoot(browser, folder / f"{name}.html", width, images / f"report_{name}_{width}.png")
             shoot(browser, folder / "run.html", 1280, images / "report.png", tallest=1150)
-            # Takes a picture of the page in dark colours, in which a recomputed tensor is selected.
+            # Selects a recomputed tensor on the page, and takes a picture of the page in dark colours.
             shoot(browser, folder / "run.html", 1280, images / "report_dark_1280.png", dark=True,
                   script="document.querySelector('#recomputed button').click();")
         finally:

@@ -36,7 +36,7 @@ std::string link_text(const core::Graph& graph) {
   return graph.host_memory() ? core::to_string(graph.host_memory()->link) : "none";
 }
 
-constexpr std::int64_t kVersion = 4;  // in versions 1 to 3, the same number of a candidate stood for another schedule
+constexpr std::int64_t kVersion = 4;  // in versions 1 to 3, a candidate's number stood for another schedule than now
 constexpr std::string_view kChecksum = ",\"checksum\":";
 
 std::string checksum_of(std::string_view text) {
@@ -49,7 +49,8 @@ bool is_whole(std::string_view text) {
   return text.substr(end) == fmt::format("{}\"{}\"}}\n", kChecksum, checksum_of(text.substr(0, end)));
 }
 
-/// What rank 0 tells the other ranks to do in the next round.
+/// What rank 0 tells the other ranks to do in the next round. A sweep runs in rounds; in each of them, the ranks
+/// (processes) share the evaluation of `count` candidates from candidate `first` on.
 struct Round {
   std::int64_t first = 0, count = 0;
   bool merge = false, last = false;
@@ -61,7 +62,8 @@ struct Round {
   }
 };
 
-/// Decides, on rank 0, what the next round is.
+/// Decides, on rank 0, which candidates the next round evaluates, whether the tallies are merged after it, and whether
+/// it is the last one.
 class Conductor {
  public:
   Conductor(const Sweep& sweep, const SweepOptions& options, int ranks)

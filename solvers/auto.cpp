@@ -117,8 +117,8 @@ class BoundBeside {
   BoundBeside(const BoundBeside&) = delete;
   BoundBeside& operator=(const BoundBeside&) = delete;
 
-  /// Passes the bounds and schedules that cost_bound() found to the incumbent, and the incumbent's cost to
-  /// cost_bound(). Returns whether cost_bound() can still raise the bound.
+  /// Passes to the incumbent the bounds and schedules that cost_bound() has found, and passes to cost_bound() the
+  /// incumbent's cost. Returns whether cost_bound() can still raise the bound.
   bool exchange(Incumbent& incumbent, core::Stopwatch& watch) {
     if (bound_.valid() && bound_.wait_for(std::chrono::seconds(0)) == std::future_status::ready) take(watch);
     std::vector<core::Schedule> found;
@@ -249,8 +249,9 @@ AutoRemat::AutoRemat(const core::Graph& graph, const SolveOptions& options)
       watch_(limit_of(options, hopeless_)),
       incumbent_(graph, options, watch_) {
   if (hopeless_) inner_.budget.reset();
-  // `inner_` has the options of the solvers that `auto` calls. They may call search() on several threads and for other
-  // graphs, which the peers do not have. So these solvers exchange no schedules with the peers.
+  // `inner_` has the options of the solvers that `auto` calls. These solvers may call search() on several threads and
+  // for graphs that the peers (other processes that run the same search) do not have. So they exchange no schedules
+  // with the peers.
   inner_.peers = nullptr;
   incumbent_.offer(core::baseline_schedule(graph));
   least_peak_ = incumbent_.least_peak();
@@ -428,8 +429,9 @@ Solution AutoRemat::finish(Stop stop) {
   return solution;
 }
 
-/// Adds to solution.others the schedules found by other solvers that cost more than the solution, the cheapest first.
-/// One of them can be useful if its plan fits into the budget and the plan of the solution's schedule does not.
+/// Adds to solution.others those schedules of constructions_ (found by the solvers that `auto` called) whose cost is
+/// higher than that of the solution, the cheapest first. Such a schedule can be useful if its plan fits into the budget
+/// and the plan of the solution's schedule does not.
 void AutoRemat::add_others(Solution& solution) {
   std::sort(constructions_.begin(), constructions_.end(),
             [](const auto& a, const auto& b) { return a.first < b.first; });

@@ -23,8 +23,10 @@ struct Capabilities {
   bool input_order = false;  ///< whether the solver can keep to OrderRule::input
   /// Whether the solver can keep to Scope::max_occurrences. This is not read if the solver never recomputes.
   bool max_occurrences = false;
-  bool exact = false;        ///< whether the solver, given enough time, proves that its answer is the best in its scope
-  bool accelerator = false;  ///< whether the solver can run part of its work on SolveOptions::accelerator
+  /// Whether the solver, given enough time, proves that its answer is the best of the schedules that it searches (see
+  /// SolverInfo::scope).
+  bool exact = false;
+  bool accelerator = false;    ///< whether the solver can run part of its work on SolveOptions::accelerator
   bool decomposition = false;  ///< whether the solver uses SolveOptions::decomposition, if given
   /// Whether the solver combines many algorithms to find the best answer, as `auto` does, instead of using a single
   /// one.
@@ -59,7 +61,8 @@ struct SolverInfo {
   std::string_view guarantee;                                ///< guarantee of the algorithm, in one line
   Solution (*run)(const core::Graph&, const SolveOptions&);  ///< function of the solver, which solve() calls
   Capabilities can = {};
-  /// Scope in which the solver searches. A proof of the solver holds for the schedules that are both in this scope and
+  /// Scope in which the solver searches, i.e. the set of schedules that it considers, given by a rule for the order and
+  /// a largest number of runs of a node. A proof of the solver holds for the schedules that are both in this scope and
   /// in the scope asked for.
   Scope scope = kAnySchedule;
   AutoTurn turn = {};

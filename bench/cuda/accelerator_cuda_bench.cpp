@@ -1,6 +1,6 @@
 // Measures two searches that solvers can run on a GPU: the dynamic program for parallel chains (here of 16 nodes each),
-// and the search of key orders (docs/order.md). bench/pumpkin_bench.cpp and bench/key_orders_bench.cpp measure the same
-// searches on the host.
+// and the search for key orders, i.e. for orders of certain nodes of an in-forest (docs/order.md explains both).
+// bench/pumpkin_bench.cpp and bench/key_orders_bench.cpp measure the same searches on the host.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>

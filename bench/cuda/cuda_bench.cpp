@@ -4,7 +4,8 @@
 //   cairn_cuda_bench --counted prints how much work kernels do and the least time that this work takes; needs no device
 // Every op runs alone. It is replayed from a CUDA graph, on tensors that together are more than twice as large as the
 // L2 cache. The counter `bytes_per_second` counts each input and each output once. `of_copy` is this rate divided by
-// the rate that cudaMemcpy reaches in the same run. All figures are medians.
+// the rate that cudaMemcpy reaches in the same run. The rate of cudaMemcpy is the median of ten copies. All other
+// figures are means over the repetitions.
 #include <benchmark/benchmark.h>
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>

@@ -135,8 +135,8 @@ inline std::vector<NamedCase> compute_bound_cases() {
 }
 
 /// Returns the bytes that the op of a graph's first node must read and write: the bytes of all inputs and of the
-/// output, and once more the bytes of inputs that an update overwrites. Of an embedding's table, only the rows that are
-/// read count.
+/// output, and once more the bytes of inputs that an update overwrites. Of an embedding's table and of the input of a
+/// slice, only the elements that are read count.
 inline std::int64_t moved_bytes(const core::Graph& graph) {
   const core::Op& op = *graph.op(0);
   const std::int64_t out = graph.size(0);

@@ -46,8 +46,8 @@ def counter():
                 if isinstance(value, torch.Tensor) and value.layout is torch.strided]
 
     class Counter(TorchDispatchMode):
-        """Counts operations as time. Records for each storage that an operation makes the time at which it is made and
-        the time at which it is freed."""
+        """Records, for each storage that an operation makes, the time at which it is made and the time at which it is
+        freed. A time is the number of operations that have run so far."""
 
         def __init__(self, given):
             super().__init__()
@@ -63,7 +63,7 @@ def counter():
             self.time += 1
             self.end_lives()
             for storage in storages_of((args, kwargs)):
-                if self.is_new(storage):  # no operation here made it, so it is older, such as a graph's constant
+                if self.is_new(storage):  # made before the block, such as a graph's constant
                     self.known[storage._cdata] = StorageWeakRef(storage)
             for storage in storages_of(result):
                 if self.is_new(storage):

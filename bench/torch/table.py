@@ -99,7 +99,7 @@ class Way:
             self.backend = cairn.torch.backend(budget, compiler="inductor" if over_inductor else "eager", fallback=False,
                                                time_limit=time_limit)
 
-        def step_of(*inputs):  # a new function per way, or torch.compile would share code between ways
+        def step_of(*inputs):  # a new function for each way, so that torch.compile shares no code between ways
             return model(*inputs)
 
         return torch.compile(step_of, backend=self.backend)
@@ -136,8 +136,8 @@ def checkpoint_blocks(model, names):
 
 
 def unscheduled(module, inputs):
-    """Compiles a module with AOTAutograd, without a schedule: all values that the backward pass reads are kept in
-    memory until then, and inputs are freed after their last use."""
+    """Compiles a module with AOTAutograd, without a schedule: all values that the backward pass reads stay in memory
+    until it reads them, and inputs are freed after their last use."""
     from cairn.torch import _private
     from torch._functorch.partitioners import default_partition
 

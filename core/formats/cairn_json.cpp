@@ -6,7 +6,7 @@
 // values are left out. Unknown keys are reported and ignored. Version 2 adds three things:
 //   "pin": true
 //   "outputs": [{"size", "keep", "inplace", "name", "stays"}], which replaces a node's "size", "keep" and "inplace"
-//   outputs as [node, output] in "inputs" and "inplace"
+//   references of the form [node, output] in "inputs" and "inplace", which name one output of a node
 // A file gets version 2 only if its graph needs one of these things.
 
 #include <fmt/format.h>

@@ -305,7 +305,7 @@ void FileWriter::commit() {
   if (part_ != target_) {
     struct stat before {};
     if (::stat(target_.c_str(), &before) == 0 && ::fchmod(::fileno(file_), before.st_mode & 07777) != 0) fail(errno);
-    // Without this, a power failure could leave a file whose name is new and whose content is missing.
+    // Without fsync(), a power failure could leave a file whose name is new and whose content is missing.
     if (std::fflush(file_) != 0 || ::fsync(::fileno(file_)) != 0) fail(errno);
   }
   std::FILE* const file = std::exchange(file_, nullptr);

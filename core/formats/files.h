@@ -171,7 +171,7 @@ class ScheduleWriter {
 /// Reads a schedule. Checks the format, the version, the graph's fingerprint and the schedule's validity. The
 /// fingerprint in the file must be that of `graph`, or `or_fingerprint`. A caller passes `or_fingerprint` if a backend
 /// has changed sizes or scratch of the graph after the schedule was written. Nodes and edges must have stayed the same.
-/// Does not check the offsets, because they hold for one alignment and for the scratch of one backend.
+/// Does not check the offsets, because they are valid only for one alignment and for the scratch of one backend.
 ScheduleFile load_schedule(const std::string& path, const Graph& graph, std::string_view or_fingerprint = {},
                            const ReadOptions& options = {});
 ScheduleFile parse_schedule(std::string_view text, const std::string& origin, const Graph& graph,

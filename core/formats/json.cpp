@@ -29,7 +29,7 @@ void Place::fail(std::string_view message) const { throw InputError(fmt::format(
 void Place::check_keys(const Json& object, std::span<const std::string_view> known, std::string_view prefix) const {
   if (notices == nullptr || !notices->wanted()) return;
   auto next = known.begin();
-  for (auto entry = object.begin(); entry != object.end(); ++entry) {  // the keys of `object` ascend too
+  for (auto entry = object.begin(); entry != object.end(); ++entry) {  // both `known` and the keys of `object` ascend
     const std::string& key = entry.key();
     while (next != known.end() && *next < key) ++next;
     if (next != known.end() && *next == key) continue;
@@ -173,7 +173,8 @@ class DocumentBuilder {
   std::vector<Level> levels_;
 };
 
-/// Iterates over the text for the parser, and reports the position to a ReadWatch every 64 KiB.
+/// Iterates over the text for the parser. Every 64 KiB, reports the position to a ReadWatch, which shows progress and
+/// ends the reading at the time limit.
 class WatchedText {
  public:
   using iterator_category = std::forward_iterator_tag;
@@ -257,8 +258,8 @@ std::string describe(const Json& value) {
   if (value.is_object()) return "an object";
   if (value.is_array()) return "a list";
   if (value.is_number_float()) {
-    // DocumentBuilder has turned every whole number that fits into an integer. So a double that looks whole here stands
-    // for a fraction such as 4096.0000000000001, which a double cannot represent exactly.
+    // DocumentBuilder has turned every whole number that fits into 64 bits into an integer. So if a double looks whole
+    // here, the text held a fraction that a double cannot represent exactly, such as 4096.0000000000001.
     const auto number = value.get<double>();
     if (std::abs(number) < kTwoTo63 && number == std::trunc(number))
       return fmt::format("a fraction close to {}", static_cast<std::int64_t>(number));

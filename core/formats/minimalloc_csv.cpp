@@ -227,7 +227,7 @@ class Columns {
   const std::string& origin_;
   std::array<std::size_t, kColumnCount> at_{};
   std::array<std::string_view, kColumnCount> names_;  ///< names of the columns as in the file's header
-  bool inclusive_ = false;                            ///< whether the ends of times are inclusive
+  bool inclusive_ = false;                            ///< whether a range of times in the file includes its end
 };
 
 std::string csv_field(const std::string& text) {

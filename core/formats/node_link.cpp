@@ -20,7 +20,8 @@
 namespace cairn::core::formats {
 namespace {
 
-// Keys under which a node may give its bytes or its cost. If a node has several of them, the first in this list counts.
+// Keys under which a node may give its bytes or its cost. If a node has several of the keys of one list, the first of
+// them in the list counts.
 constexpr std::array<const char*, 3> kSizeKeys{"cost_ram", "out_cost", "size"};
 constexpr std::array<const char*, 4> kCostKeys{"cost_cpu", "duration", "cost", "weight"};
 

@@ -27,8 +27,9 @@ struct TensorFile {
 
 /// Atomically writes the file, as core::write_file() does. Throws InputError if it cannot be written.
 void write_tensors(const std::string& path, const TensorFile& file);
-/// Reads a file with tensors of type F32, I32 or BF16. Throws InputError, in one line that names the file, if it cannot
-/// be read, is shorter or longer than its header says, has a header that is not valid, or has tensors of other types.
+/// Reads a file with tensors of type F32, I32 or BF16. Throws InputError, in one line that names the file, if the
+/// file cannot be read, is shorter or longer than its header says, has a header that is not valid, or has tensors of
+/// other types.
 TensorFile read_tensors(const std::string& path);
 
 }  // namespace cairn::core

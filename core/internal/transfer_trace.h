@@ -15,8 +15,9 @@ struct TransferTrace {
   std::vector<Lifetime> lives;
 };
 
-/// Traces a schedule with transfers. Checks the transfers alone first, evicts before fetches, then the steps in their
-/// order, then that all copies are read. O(values + steps + transfers + inputs and outputs of all steps).
+/// Traces a schedule with transfers. First checks the transfers alone: all evicts, then all fetches. Then checks the
+/// steps in their order, and finally that every copy is read. O(values + steps + transfers + inputs and outputs of all
+/// steps).
 TransferTrace trace_transfers(const Graph& graph, const Schedule& schedule);
 
 }  // namespace cairn::core

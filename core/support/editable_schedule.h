@@ -32,7 +32,7 @@ struct MemoryEffect {
 /// compared and used as ranges. Some places are empty, so that steps can be inserted. An edit may change the places of
 /// other occurrences. After assign(), the place of a step is its index, and no place is empty until the first insertion
 /// or removal. The memory at an empty place is the memory before the next step, which is never above the memory during
-/// that step.
+/// that step. So a maximum over places is a maximum over steps.
 ///
 /// In the complexities below, "range" stands for sqrt(T). T is the largest number of steps that the schedule has had
 /// since all occurrences last got new places. Edits and queries allocate only if they return vectors, or if the

@@ -36,10 +36,10 @@ class Search {
     const bool engine_runs = std::any_of(timed_.begin(), timed_.end(), [](const ConvVariant& v) { return v.engine; });
     if (small_.empty() || !engine_runs) return {};
     ConvVariants found{front(timed_), 0};
-    // The usual variant is the fastest variant that needs no more scratch than the best variant of `small_`. It need
-    // not be in `small_` itself: im2col is in `small_` even if its scratch is above small_workspace. So if im2col is
-    // the best variant of `small_`, an engine with a large workspace can need no more scratch than im2col and be
-    // faster.
+    // `small_` holds im2col and the engines whose workspace is at most small_workspace bytes. Let s be the scratch of
+    // the fastest variant of `small_`. The usual variant is the fastest of all variants that need at most s bytes. It
+    // can be an engine that is not in `small_`: if im2col is the fastest variant of `small_`, s can be above
+    // small_workspace, and an engine with a workspace between small_workspace and s can be faster than im2col.
     found.usual = found.within(front(small_).back().scratch);
     return found;
   }

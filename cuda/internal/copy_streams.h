@@ -13,8 +13,8 @@
 namespace cairn::cuda {
 
 /// Issues the copies of a program between device and host to separate streams: one for each direction or, if
-/// `half_duplex`, one for both. Events order the copies with the stream of the instructions, also in a capture. If the
-/// program has no copies, no streams are created. All streams and events are created by the constructor. Functions
+/// `half_duplex`, one for both. Events order the copies relative to the instructions, also while a step is captured. If
+/// the program has no copies, no streams are created. All streams and events are created by the constructor. Functions
 /// throw DeviceError.
 class CopyStreams {
  public:

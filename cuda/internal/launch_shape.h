@@ -35,8 +35,8 @@ struct LaunchShape {
   std::int64_t shared_of_block = 0;  ///< bytes of shared memory that a block asks for at launch
 };
 
-/// Returns the shape of a launch of `teams` teams of `threads` threads with `shared_bytes` of shared memory each.
-/// Throws DeviceError if there are more blocks than a device can run.
+/// Returns the shape of a launch of `teams` teams. Each team has `threads` threads and `shared_bytes` bytes of shared
+/// memory. Throws DeviceError if there are more blocks than a device can run.
 inline LaunchShape launch_shape(int threads, std::int64_t teams, std::int64_t shared_bytes) {
   const int of_block = teams_of_block(threads);
   LaunchShape shape;

@@ -108,8 +108,8 @@ class BlockTeam {
   template <class T>
   __device__ T scan(T value, T& total) const {
     __shared__ detail::Slots<T, kThreads + kWarp + 1> sums;  // the last slot holds the total
-    // Leaves one slot empty after each kWarps values, which one lane reads, so that the lanes access different memory
-    // banks.
+    // Each lane reads kWarps consecutive values. One slot is left empty after these values, so that the lanes access
+    // different memory banks.
     const int own = rank() + rank() / kWarps, first = rank() * (kWarps + 1);
     sums[own] = value;
     __syncthreads();

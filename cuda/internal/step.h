@@ -5,8 +5,8 @@
 
 namespace cairn::cuda {
 
-/// Calls the functions of runtime::device::Step with the Machine of a GPU. They are defined in step.cu, which nvcc
-/// compiles, so that files that only call them need no nvcc.
+/// Calls the functions of runtime::device::Step with the Machine of a GPU. The functions of this class are defined in
+/// step.cu, which nvcc compiles. So files that only call them can be compiled without nvcc.
 class MachineStep {
  public:
   /// All arguments must outlive this object.

@@ -10,10 +10,11 @@
 #include "cairn/cuda/internal/step.h"
 #include "cairn/runtime/support/execution.h"
 
-/// The further streams of a step whose independent ops run at the same time.
+/// This file declares the additional streams that an executor uses beside its own stream, so that independent ops of a
+/// step run at the same time.
 namespace cairn::cuda {
 
-/// A further stream of a captured step, with the objects that issue work to this stream. The stream is only used in
+/// An additional stream of a captured step, with the objects that issue work to this stream. The stream is only used in
 /// captures.
 struct Lane {
   Lane(Device& device, const runtime::Program& program, const runtime::Liveness& lives,

@@ -12,15 +12,17 @@
 /// there is no such GPU, or if its memory is too small.
 namespace cairn::cuda {
 
-/// Computes the canonical form of many profiles, as sim::canonical_batch does.
+/// Computes the canonical form (core/dominance.h) of many memory profiles, as sim::canonical_batch does.
 sim::CanonicalBatch canonical_batch(std::span<const std::int64_t> values, std::span<const std::int64_t> offsets,
                                     int ordinal = 0);
 
-/// Merges each set of chains into one chain, as sim::merge_segments does.
+/// Merges each set of chains (sequences of nodes, given by their canonical profiles) into one chain, as
+/// sim::merge_segments does.
 sim::CanonicalBatch merge_segments(const sim::CanonicalBatch& chains, std::span<const std::int64_t> sets,
                                    int ordinal = 0);
 
-/// Creates a DominanceSet, as sim::dominance_set does. The profiles stay in the GPU's memory.
+/// Creates a DominanceSet, which compares profiles by dominance, as sim::dominance_set does. The profiles stay in the
+/// GPU's memory.
 std::unique_ptr<sim::DominanceSet> dominance_set(const sim::CanonicalBatch& profiles, int ordinal = 0);
 
 }  // namespace cairn::cuda

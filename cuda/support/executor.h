@@ -49,8 +49,9 @@ runtime::CompileOptions compile_options(Device& device, bool tf32, std::int64_t 
 /// thread's current CUDA device.
 class Executor final : public runtime::Executor {
  public:
-  /// Allocates and fills the memory that the program needs; the host's arena is page-locked. Runs one step with a check
-  /// after every node, so that an error can name the node. Finally captures the step.
+  /// Allocates and fills the memory that the program needs. The host's arena, i.e. the host memory for evicted values,
+  /// is page-locked. Runs one step with a check after every node, so that an error can name the node. Finally captures
+  /// the step.
   ///
   /// Throws DeviceError if memory does not suffice; the message names the bytes asked for, the free bytes, and a budget
   /// that would fit. Throws DeviceError, which names the node, if a kernel fails. Throws InputError for a program that
@@ -93,8 +94,8 @@ class Executor final : public runtime::Executor {
   static std::int64_t bytes_beside_arena(const runtime::Program& program, bool sentinels, int streams = 1);
 
  private:
-  // If `values` is in GPU memory, it must be in memory of the executor's device. Otherwise, these functions throw
-  // InputError.
+  // `values` can be in host memory or in memory of the executor's device. If it is in memory of another GPU, these
+  // functions throw InputError.
   void write_resident(std::int32_t index, const runtime::TensorView& values) override;
   void read_resident(std::int32_t index, const runtime::MutableTensorView& values) override;
   /// Copies the values to page-locked memory and from there, on a separate stream, to a buffer in device memory; the

@@ -20,9 +20,10 @@ struct OperationValue {
   bool resident = false;
 };
 
-/// Appends elementary operations as nodes without an op. A descriptor is a small node that stands for a shape, for the
-/// axes of a sum, or for a view of a tensor. It takes kDescriptorBytes bytes and has cost 0. A view does not copy
-/// elements, so the readers of a view also read the node that holds the elements.
+/// Appends elementary operations, such as the addition of two tensors, as nodes without a core::Op. A descriptor is a
+/// small node that stands for a shape, for the axes of a sum, or for a view of a tensor. It takes kDescriptorBytes
+/// bytes and has cost 0. A view does not copy elements, so the readers of a view also read the node that holds the
+/// elements.
 class OperationWriter {
  public:
   using Values = std::initializer_list<OperationValue>;

@@ -20,10 +20,11 @@ bool has_updates(const BuildOptions& options);
 /// readers, including the steps at which a schedule runs a reader again (recomputation). Backward nodes, the loss and
 /// all other kept nodes are pinned, i.e. run exactly once. So only forward nodes that are not pinned run again. Such a
 /// node runs again only because some node that has not run yet depends on it: a pinned node, or a forward node that
-/// nothing reads. So it suffices that the update runs after certain end nodes: backward nodes, the loss, and nodes that
-/// nothing reads, as far as a path of forward nodes leads from a reader of the weight to the end node. finish() adds
-/// control edges from these end nodes to the update. Before that, it makes every update run after the previous update.
-/// Few further edges are needed then, because a node that runs before the previous update also runs before this one.
+/// nothing reads. So it suffices that the update runs after certain end nodes. An end node is a backward node, the
+/// loss, or a node that nothing reads, if a path of forward nodes leads to it from a reader of the weight. finish()
+/// adds control edges from these end nodes to the update. Before that, it makes every update run after the previous
+/// update. A node that runs before the previous update then also runs before this update, so few further edges are
+/// needed.
 class Updates {
  public:
   /// `loss` is the last forward node.

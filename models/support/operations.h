@@ -19,9 +19,10 @@ struct OperationOptions {
   core::Roofline roofline = {};  ///< gives the cost of each operation
 };
 
-/// Returns a graph in which each layer of the training step `layers` is replaced by elementary operations, such as a
-/// framework records that fuses no operations. All nodes of `layers` must be layers with an op, and weight gradients
-/// must be resident, as ModelInfo::build makes them. docs/operations.md lists the operations for each kind of op.
+/// Returns a graph in which each layer of the training step `layers` is replaced by elementary operations, like those
+/// that a framework records if it fuses no operations. All nodes of `layers` must be layers with an op, and weight
+/// gradients must be resident, as ModelInfo::build makes them. docs/operations.md lists the operations for each kind of
+/// op.
 ///
 /// The nodes of the result have sizes and costs but no op. The result also updates every weight and the running
 /// averages of batch norms. Every update is a kept node of size 0 that writes to separate resident storage, which holds

@@ -205,8 +205,9 @@ def solve(graph: Graph, budget: Optional[Bytes] = None, *, solver: str = "auto",
                     bytes of resident tensors, libraries and the CUDA context.
     context_memory  the bytes of device_memory that the CUDA context and its code take; "512MiB" by default.
     link            the connection to the host's memory: "pcie3", "pcie4", "pcie5", "c2c", or a bandwidth, such as
-                    "25GB/s" or "25GB/s,10us,half". Values may then leave the device and come back
-                    (answer.schedule.transfers), and the cost of a schedule is its makespan. None: no transfers.
+                    "25GB/s" or, with latency and half duplex, "25GB/s,10us,half". Values may then leave the device and
+                    come back (answer.schedule.transfers), and the cost of a schedule is its makespan. None: no
+                    transfers.
     host_budget     the bytes that values moved to the host may take there; unlimited by default.
     threads         number of CPU threads during the call, for the whole process.
     progress        a function that is called as progress(peak, cost, seconds) with the best schedule so far. If the
@@ -347,8 +348,8 @@ def simulate(graph: Graph, schedules: Optional[Iterable[Steps]] = None, *, rando
     recompute    largest number of recomputed steps of a random schedule
     top          number of best schedules to keep
     budget       the result counts the schedules whose peak is within this budget
-    undominated  whether to find the schedules whose memory profile is not dominated by that of another schedule
-                 (Sweep.undominated)
+    undominated  whether to find the schedules that no other schedule dominates (Sweep.undominated). A schedule
+                 dominates another one if, when both run side by side with suitable pauses, it never holds more bytes
     link         as in solve. Costs are then makespans, and random schedules move values to the host
     host_budget  the result counts only schedules that take at most this many bytes on the host
     transfers    with a link: the largest number of values that a random schedule moves

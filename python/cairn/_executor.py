@@ -88,10 +88,11 @@ class Executor(_cairn.Loaded):
     def set(self, name: Union[str, Mapping[str, Any]], values: Any = None) -> None:
         """Copies values into a resident tensor, or into several: set({"images": x, "labels": y}).
 
-        Values are an array of the tensor's shape, or of anything that numpy.asarray accepts, such as a tensor of
-        PyTorch on the CPU. A contiguous array of the tensor's dtype is copied once. Other arrays are converted first:
-        float64 and float16 to float32, whole numbers to float32 or int32. For a tensor of one element, a number is
-        enough. InputError names the tensor if the shape or the type is wrong, or if an element is NaN or out of range.
+        Values are an array of the tensor's shape, or anything that numpy.asarray turns into such an array, for example
+        a tensor of PyTorch on the CPU. A contiguous array of the tensor's dtype is copied once. Other arrays are
+        converted first: float64 and float16 to float32, whole numbers to float32 or int32. For a tensor of one element,
+        a number is enough. InputError names the tensor if the shape or the type is wrong, or if an element is NaN or
+        out of range.
 
         On a GPU, values may be an array in its memory that has a method __dlpack__ or a __cuda_array_interface__, such
         as a tensor of PyTorch. The array is copied within the GPU's memory, after the work that its library has
@@ -110,7 +111,7 @@ class Executor(_cairn.Loaded):
         """Returns the elements of a resident tensor as a new numpy array, or copies them to `out` and returns it.
 
         `out` is a contiguous array of the tensor's shape and dtype, such as a tensor of PyTorch, in memory of the host
-        or of the executor's GPU. Nothing else is copied."""
+        or of the executor's GPU. Only this tensor is copied."""
         tensor = self._tensor(name)
         array, out = self._room(f"'{name}'", tensor.shape, tensor.dtype, out)
         self._get(name, array)

@@ -53,8 +53,8 @@ def to_networkx(graph: Graph) -> Any:
     """Makes a networkx.DiGraph with the nodes 0, 1, .... An edge u -> v means that v reads the result of u. Nodes have
     all attributes of the graph's nodes except the op.
 
-    The edge attribute `reads` is a list of pairs (index among v's inputs, index of u's output). Nodes with several
-    outputs, or with an output that has a name or stays, have the attribute `outputs`.
+    The edge attribute `reads` is a list of pairs (index among v's inputs, index of u's output). A node has the
+    attribute `outputs` if it has several outputs, or if its output has a name or may not move to the host (`stays`).
     """
     import networkx
 

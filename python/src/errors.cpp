@@ -38,8 +38,8 @@ void translate(const std::exception_ptr& thrown, void*) {
   }
 }
 
-/// Spells an option of the command as a Python argument for messages, such as `time_limit='5s'`. Whole numbers get no
-/// quotes, such as `work_limit=5`.
+/// Spells an option of the command as a Python argument for messages, such as `time_limit='5s'`. A whole number gets no
+/// quotes: `work_limit=5`.
 std::string spell_for_python(std::string_view name, std::string_view value) {
   std::string text(name);
   std::replace(text.begin(), text.end(), '-', '_');

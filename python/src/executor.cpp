@@ -90,7 +90,8 @@ class Loaded {
   const fit::Decision& decision() const { return decision_; }
   const pipeline::Backend& backend() const { return *backend_; }
 
-  /// Calls work(executor) without the GIL, while no other thread does, and returns its result.
+  /// Calls work(executor) without the GIL (Python's global interpreter lock), and returns the result of `work`. If
+  /// several threads call this function, their work runs one after the other.
   template <class Work>
   auto alone(const Work& work) {
     const nb::gil_scoped_release release;

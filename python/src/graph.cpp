@@ -106,7 +106,8 @@ core::Resident::Role role_of(std::string_view kind) {
       fmt::format("a resident's kind is weight, weight_grad, optimizer, data, constant or other, not '{}'", kind));
 }
 
-/// Builds a graph from arrays. Each array has one entry for each node, such as the sizes of all nodes.
+/// Builds a graph from arrays. `inputs` contains the inputs of all nodes, one node after the other, and those of node v
+/// begin at index input_begin[v]. Each other array, such as `sizes`, has one entry for each node.
 core::Graph from_arrays(std::string name, nb::handle sizes, nb::handle costs, nb::handle input_begin, nb::handle inputs,
                         nb::handle scratch, nb::handle keep, nb::handle backward, nb::handle pinned, nb::handle names,
                         nb::handle order, std::int64_t resident_bytes, std::string cost_unit, std::string cost_source) {

@@ -1,4 +1,5 @@
-"""Tests device_memory=, which replaces a budget by the memory of a device, and of the largest batch that fits."""
+"""Tests the argument device_memory=, which gives the memory of a device instead of a budget. Also tests the search for
+the largest batch that fits."""
 
 import json
 import subprocess
@@ -11,7 +12,7 @@ from support import COMMAND, chain, command
 WORK = 100_000
 OPTIONS = {"layers": 3, "width": 32, "inputs": 32, "outputs": 16}
 MODEL = ["ffn", *(word for name, value in OPTIONS.items() for word in (f"--{name}", str(value)))]
-LIBRARIES = 32 << 20  # bytes that Cairn reserves for libraries such as cuBLAS if nodes have ops
+LIBRARIES = 32 << 20  # bytes that Cairn reserves for libraries such as cuBLAS, for graphs that it can execute
 
 
 def build(batch):

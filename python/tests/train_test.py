@@ -1,4 +1,4 @@
-"""Tests cairn.train, of the data sets, and of checkpoints."""
+"""Tests cairn.train, the data sets, and checkpoints."""
 
 import json
 import os

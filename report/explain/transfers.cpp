@@ -70,9 +70,9 @@ std::vector<Absence> absences_of(const core::Graph& graph, const core::Schedule&
     one.needed = uses.first_from(value, fetch.finish, schedule.length());
     one.idle = std::max<std::int64_t>(0, begin_of(one.needed) - end_of(one.used));
     // Before the fetch, several occurrences of the value can be on the device. The value is off the device once the
-    // last of them has been freed.
+    // last of them has been freed. Moment 2i is step i, and moment 2i + 1 lies between steps i and i + 1.
     const std::int64_t back = 2 * fetch.start + 1;
-    std::int64_t gone = 0;  // last moment (core::Lifetime) of that last occurrence
+    std::int64_t gone = 0;  // last moment at which that last occurrence is on the device
     for (const core::Lifetime& life : lives.at(value)) {
       if (life.fetch != one.fetch && life.first_moment() <= back) gone = std::max(gone, life.last_moment());
     }

@@ -245,7 +245,8 @@ class GraphData {
     }
     const auto& [evicts, fetches] = schedule.schedule.transfers;
     std::vector<std::int64_t> made(static_cast<std::size_t>(graph_.value_count()), 0);
-    std::vector<std::int64_t> number_of(evicts.size(), 0);  // for each evict, the number of its occurrence
+    // For each evict, Life::number of the occurrence that it copies.
+    std::vector<std::int64_t> number_of(evicts.size(), 0);
     std::vector<Life> lives;
     for (const core::Lifetime& lifetime : core::lifetimes(graph_, schedule.schedule)) {
       const core::ValueId value = graph_.value({lifetime.node, lifetime.output});

@@ -25,9 +25,9 @@ struct ConvTiles {
   std::int64_t count = 0;
 };
 
-/// Returns tiles of about equal size, whose patches take at most `limit` bytes each. Products are faster if the part of
-/// y of every tile begins at a multiple of 16 bytes. If this needs more images per tile than the limit allows, the
-/// tiles get more images.
+/// Returns tiles of about equal size, whose patches take at most `limit` bytes per tile, with one exception. Products
+/// are faster if the part of y of every tile begins at a multiple of 16 bytes. So the number of images per tile is
+/// rounded up until it does, even if the patches of a tile then take more than `limit` bytes.
 inline ConvTiles conv_tiles(const ConvShape& s, std::int64_t limit) {
   const std::int64_t width = core::element_bytes(s.type);
   const std::int64_t y_bytes = s.out_h * s.out_w * s.out_c * width;

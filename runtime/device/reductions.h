@@ -311,12 +311,12 @@ void launch_row_teams(Launcher<Machine>& launcher, const Op& op, const T* const 
 template <class T, int N, class Machine, class Op>
 void launch_rows(Launcher<Machine>& launcher, const Op& op, const T* const (&in)[N], T* out, std::int64_t rows,
                  std::int64_t cols) {
-  // A warp handles a row if this row of each argument, added up over all N arguments, takes at most this number of
-  // bytes. With this limit, the staged rows of several warps fit into a block's shared memory.
+  // Let s be the bytes of one row, added up over all N arguments. A warp handles a row if s is at most this number.
+  // With this limit, the staged rows of several warps fit into a block's shared memory.
   constexpr std::int64_t kWarpBytes = 8192;
-  // A block of 256 threads handles a row if this sum is at most this number of bytes. With
-  // this limit, the staged rows of one block fit into the shared memory of every device, and those of several blocks
-  // fit on most devices.
+  // For larger s, a block handles a row. The block has 256 threads if s is at most this number, or if the row is read
+  // only once. With this limit, the staged rows of one block fit into the shared memory of every device, and those of
+  // several blocks fit on most devices.
   constexpr std::int64_t kBlockBytes = 65536;
   const std::int64_t bytes = cols * static_cast<std::int64_t>(sizeof(T)) * N;
   if (bytes <= kWarpBytes) return launch_row_teams<RowLayout::kWarp>(launcher, op, in, out, rows, cols);

@@ -15,9 +15,9 @@
 
 namespace cairn::runtime::device {
 
-/// Checks guards, which are gaps behind buffers that are filled with `byte`. Sets broken[i] = 1 if the guard at arena +
-/// offsets[i] holds another byte, which shows that a kernel has written beyond its buffer. Otherwise leaves broken[i]
-/// as it is.
+/// Checks guards. A guard is a gap behind a buffer; all of its bytes were set to `byte`. Sets broken[i] = 1 if the
+/// guard at arena + offsets[i] holds another byte, which shows that a kernel has written beyond its buffer. Otherwise
+/// leaves broken[i] as it is.
 struct CheckGuards {
   static constexpr int kThreads = 32;
   const std::byte* arena;
@@ -83,7 +83,7 @@ void find_touched(Machine& machine, const std::byte* arena, std::int64_t bytes, 
 struct StepMemory {
   std::byte* arena = nullptr;
   std::byte* host_arena = nullptr;    ///< the host's arena (Program::copies); the machine can fill this memory
-  std::vector<std::byte*> residents;  ///< nullptr for tensors that are not executed
+  std::vector<std::byte*> residents;  ///< nullptr for tensors that no op of the step uses
   HashMemory* hash = nullptr;
   const std::uint64_t* dropout_key = nullptr;   ///< dropout_key() of the step's seed; nullptr stands for the key 0
   std::uint64_t* sink_digests = nullptr;        ///< digests of the outputs of sinks_of(graph), in the same order
@@ -141,8 +141,9 @@ class Step {
     }
   }
 
-  /// Poisons buffers (fills them with kPoison): those that the copies free that must be complete before the instruction
-  /// of `step` begins. Before this call, the machine must have been told to wait for these copies.
+  /// Poisons buffers (fills them with kPoison) after copies have freed them. The copies are those that must be complete
+  /// before the instruction of `step` begins. Before this call, the machine must have been told to wait for these
+  /// copies.
   template <class Machine>
   void end_copies(Machine& machine, std::int64_t step) const {
     for (const std::int32_t due : program_.copies_due(step)) {

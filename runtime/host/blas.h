@@ -18,8 +18,9 @@ struct Blas {
 Blas& blas();
 
 /// Checks that the process can address the buffers that the library allocates when `threads` threads multiply for the
-/// first time. Throws MemoryError if it cannot, because OpenBLAS would retry for ever. Assumes that buffers that an
-/// earlier call has checked are allocated by now. Does nothing if the library is not OpenBLAS.
+/// first time. Throws MemoryError if it cannot, because OpenBLAS would retry for ever. Does not check the
+/// buffers that an earlier call has checked, because they should be allocated by now. Does nothing if the library is
+/// not OpenBLAS.
 void require_blas_buffers(int threads);
 
 }  // namespace cairn::runtime

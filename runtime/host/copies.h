@@ -26,8 +26,8 @@ class CopyThreads {
   CopyThreads& operator=(const CopyThreads&) = delete;
 
   /// One execution of all copies of the program. If the Run is destroyed before all copies are complete, for example by
-  /// an exception, it waits for the copies that are running, and no further copy begins. So no thread uses the step's
-  /// memory afterwards.
+  /// an exception, it waits for the copies that are running, and no further copy begins. So no copy thread reads or
+  /// writes the memory of this execution afterwards.
   class Run {
    public:
     explicit Run(CopyThreads& threads) : threads_(threads) { threads_.begin(); }
@@ -42,8 +42,9 @@ class CopyThreads {
   /// Sets the addresses of the next copy in the order of Program::copies. The copy may begin after the next call of
   /// start().
   void add(const std::byte* from, std::byte* to);
-  /// Permits all copies that were added to begin. A fetch begins only after its evict is complete. With random delays
-  /// (Delay::at_once), this call waits until some of the copies are complete.
+  /// Permits all copies that were added to begin. A fetch begins only after its evict is complete. If copies are
+  /// delayed at random (`delay_seed` is not 0), this call waits until those copies are complete for which the kind of
+  /// delay Delay::at_once was drawn.
   void start();
   /// Waits until the copies with the given indices are complete. They must have been started. If such a copy has not
   /// begun, the calling thread executes it, because on a busy machine it can take long until a copy thread wakes up.
@@ -58,6 +59,7 @@ class CopyThreads {
     std::size_t lane = 0;
     bool over = false;
   };
+  /// The copies that one thread executes, and how far it is.
   struct Lane {
     std::vector<std::int32_t> copies;  ///< indices in jobs_, ascending
     std::size_t next = 0;              ///< index in `copies` of the first copy that has not begun
@@ -77,7 +79,7 @@ class CopyThreads {
   void end();
   Delay delay_of(std::size_t copy) const;
   void serve(std::size_t lane);
-  /// Executes the next copy of a lane (the copies of one thread), which must be ready. Releases the lock meanwhile.
+  /// Executes the next copy of a lane. This copy must be ready, i.e. permitted to begin. Releases the lock meanwhile.
   void execute_next(std::size_t lane, std::unique_lock<std::mutex>& lock);
   /// Returns a lane whose next copy may begin now and must be complete before `copy` can be complete: the lane of
   /// `copy` or, if the next copy of this lane waits for an evict, the lane of this evict. Returns none if neither of
@@ -94,8 +96,8 @@ class CopyThreads {
   std::uint64_t runs_ = 0;
   std::size_t added_ = 0;      ///< number of copies whose addresses are set
   std::mutex mutex_;           ///< protects the members below, lanes_, and the jobs of copies that were started
-  std::size_t started_ = 0;    ///< number of copies whose start step has ended
-  std::int32_t awaited_ = -1;  ///< index of the last copy for which a step has waited or waits, or -1
+  std::size_t started_ = 0;    ///< number of copies that start() has permitted to begin
+  std::int32_t awaited_ = -1;  ///< highest index of a copy for which a step has waited or waits, or -1
   bool closed_ = false;        ///< whether the threads must end
   std::condition_variable begun_, over_;
   std::vector<std::thread> threads_;

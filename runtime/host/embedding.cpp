@@ -26,8 +26,9 @@ void embedding(const Call<T>& call) {
   });
 }
 
-// Each thread computes some columns of the table's gradient. So one thread alone sums each element, over the tokens
-// with the element's id, in the order of their positions.
+// Each thread computes some columns of the table's gradient. An element in row `id` is a sum over the tokens with this
+// id. One thread alone adds up the sum, in the order of the tokens' positions, so the bits do not depend on the number
+// of threads.
 template <class T>
 void embedding_grad(const Call<T>& call) {
   const T* dy = call.arg(0);

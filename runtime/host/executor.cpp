@@ -219,8 +219,8 @@ class HostExecutor final : public Executor {
     begin_copies(instruction.step);
   }
 
-  /// Waits for the copies that must be complete before the instruction of `step` begins, and poisons the buffers that
-  /// these copies free.
+  /// Waits for the copies that must be complete before the instruction of `step` begins. Then poisons the buffers that
+  /// these copies free, i.e. fills them with kPoison if ExecuteOptions::poison is set.
   void end_copies(std::int64_t step) {
     const std::span<const std::int32_t> due = program_.copies_due(step);
     if (due.empty()) return;
@@ -345,7 +345,7 @@ class HostExecutor final : public Executor {
   std::vector<std::span<std::byte>> byte_outputs_;
   std::vector<void*> more_outputs_;  ///< outputs of an op beyond its first one
   std::vector<SinkDigest> sinks_;
-  std::map<std::int32_t, std::vector<std::byte>> staged_;  ///< bytes of residents for the next step
+  std::map<std::int32_t, std::vector<std::byte>> staged_;  ///< by resident: bytes to set before the next step
   std::uint64_t dropout_key_ = 0;
   std::optional<DelayClock> step_delays_, op_delays_;
 };

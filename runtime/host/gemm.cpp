@@ -81,9 +81,10 @@ void large_product(const Gemm<double>& g) {
                g.alpha, g.a, extent(g.lda), g.b, extent(g.ldb), g.beta, g.c, extent(g.ldc));
 }
 
-// Returns the number of rows in a block if C is divided into blocks of rows. C has `split` rows of `other` elements.
-// (If C is divided into blocks of columns, rows and columns change roles here.) There are at most 16 blocks. A block
-// has at least 256 rows, because each block copies all of B, and at least about a million multiplications.
+// Returns the number of rows in a block if C is divided into blocks of rows. C has `split` rows of `other` elements,
+// and each element is a sum of k products. (If C is divided into blocks of columns, rows and columns change roles
+// here.) There are at most 16 blocks. A block has at least about a million multiplications. It also has at least 256
+// rows, because the work on each block includes a copy of all of B.
 std::int64_t block_extent(std::int64_t split, std::int64_t other, std::int64_t k) {
   constexpr std::int64_t kMaxBlocks = 16;
   constexpr std::int64_t kMinExtent = 256;

@@ -85,8 +85,8 @@ void batchnorm_with_stats(const Call<T>& call) {
   norm_with_stats(call, batchnorm_stats<T>, batchnorm<T>);
 }
 
-/// Computes, for each channel c, dgamma, the sum of dy(r, c) * xhat(r, c) over all rows r, and dbeta, the sum of dy(r,
-/// c).
+/// Computes two sums over all rows r for each channel c: dgamma is the sum of dy(r, c) * xhat(r, c), and dbeta is the
+/// sum of dy(r, c).
 template <class T, class Normalized>
 void norm_grad_params(const Call<T>& call, const Normalized& xhat) {
   const T* dy = call.arg(0);
@@ -116,7 +116,8 @@ void batchnorm_grad_params(const Call<T>& call) {
 }
 
 // The last argument of this op holds, for each channel, dgamma (the sum of dy * xhat over the rows) and dbeta (the sum
-// of dy). Let g = dy gamma. Then the mean of g xhat is gamma dgamma / rows, and the mean of g is gamma dbeta / rows.
+// of dy). Let g = dy gamma. normalize_grad() needs the means of g xhat and of g over the rows. They follow from the
+// last argument: the mean of g xhat is gamma dgamma / rows, and the mean of g is gamma dbeta / rows.
 template <class T>
 void batchnorm_grad_input(const Call<T>& call) {
   const std::int64_t cols = last_extent(call.shape(0));

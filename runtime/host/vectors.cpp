@@ -23,7 +23,8 @@ CAIRN_INLINE float exp_of(float x) {
   constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: adding and subtracting it rounds to an integer
   const float bounded = x < kLeast ? kLeast : x;
   const float n = (bounded * 1.44269504F + kRound) - kRound;
-  const float r = (bounded - n * 0.693359375F) + n * 2.12194440e-4F;  // log 2 = 0.693... - 2.12...e-4, for precision
+  // Subtracts n log 2 in two parts, so that fewer digits are lost: log 2 = 0.693359375 - 2.12194440e-4.
+  const float r = (bounded - n * 0.693359375F) + n * 2.12194440e-4F;
   float p = 1.9875691500e-4F;
   p = p * r + 1.3981999507e-3F;
   p = p * r + 8.3334519073e-3F;
@@ -31,7 +32,7 @@ CAIRN_INLINE float exp_of(float x) {
   p = p * r + 1.6666665459e-1F;
   p = p * r + 5.0000001201e-1F;
   const float fraction = p * (r * r) + r + 1.0F;
-  // A NaN cannot be converted to an integer, so it is replaced before.
+  // A NaN cannot be converted to an integer, so it is replaced by 0 before the conversion.
   const auto exponent = static_cast<std::int32_t>(n == n ? n : 0.0F) + 127;
   const float power = std::bit_cast<float>(exponent << 23);
   return x < kLeast ? 0.0F : fraction * power;

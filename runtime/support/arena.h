@@ -11,7 +11,7 @@ struct MemoryNeed {
   std::int64_t arena = 0;
   std::int64_t beside = 0;  ///< bytes of the residents, and of everything else that the executor allocates
   std::int64_t slack = 0;   ///< bytes to be left free for memory that is not counted anywhere
-  std::int64_t least = 0;   ///< bytes that every arena for this graph needs, if known
+  std::int64_t least = 0;   ///< lower bound on the bytes of any arena for this graph; 0 if none is known
 };
 
 /// Throws MemoryError if `free` bytes are too few for `need`. `where` names the place in the message ("here", "on

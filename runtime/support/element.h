@@ -78,8 +78,8 @@ CAIRN_HD T normalize(T x, T mean, T rstd, T gamma, T beta) {
   return (x - mean) * rstd * gamma + beta;
 }
 
-/// Returns the gradient of an element x before its normalization: rstd (g - mean(g) - xhat mean(g xhat)). Here, g = dy
-/// gamma, and xhat = (x - mean) rstd.
+/// Returns the gradient with respect to x, an element that normalize() normalizes: rstd (g - mean(g) - xhat mean(g
+/// xhat)). Here, g = dy gamma, and xhat = (x - mean) rstd.
 template <class T>
 CAIRN_HD T normalize_grad(T g, T xhat, T rstd, T mean_g, T mean_g_xhat) {
   return rstd * (g - mean_g - xhat * mean_g_xhat);

@@ -73,13 +73,14 @@ Liveness liveness(const Program& program, bool guards);
 void require_arena(const ArenaView& arena, std::int64_t bytes);
 
 /// Throws InputError if an instruction or a copy reaches outside its arena or refers to a resident that does not exist.
-/// Also throws InputError if sentinels are requested and the program has no guards. O(steps + operands + copies).
+/// Also throws InputError if sentinels (known bytes in the guards) are requested and the program has no guards. O(steps
+/// + operands + copies).
 void check_program(const Program& program, const ExecuteOptions& options);
 
 /// Returns the result of Executor::measured_peak_bytes() or, if `given` and `written` belong to the host's arena, of
 /// measured_host_peak_bytes(). `given` is the end of the highest range of the arena that a kernel was given, in bytes
 /// from the arena's start. `written` is the number of bytes up to the highest byte that differs from the pattern of a
-/// new arena (kArenaPaint).
+/// new arena (kArenaPaint). `poison` is ExecuteOptions::poison.
 std::int64_t measured_peak_bytes(const Program& program, bool poison, std::int64_t given, std::int64_t written);
 
 /// Returns an entry for every output that is neither read nor kept, ascending by node and output.

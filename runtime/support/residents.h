@@ -33,8 +33,8 @@ std::int64_t index_limit(const core::Graph& graph, core::NodeId v);
 /// the message.
 void check_range(std::string_view what, const std::int32_t* values, std::int64_t count, std::int64_t limit);
 
-/// Throws core::Error, which names the resident tensor, if the tensor `index`, whose elements are `bytes`, holds an id
-/// or label that is out of range for an op that reads it.
+/// Checks the ids or labels of the resident tensor `index` against the limits of all ops that read the tensor. `bytes`
+/// are the tensor's elements. Throws core::Error, which names the tensor, if an id or label is out of range.
 void check_indices(const core::Graph& graph, std::int32_t index, std::span<const std::byte> bytes);
 
 /// Places all resident tensors in one allocation. offsets[i] is the offset of tensor i in bytes, or -1 for a tensor

@@ -16,7 +16,8 @@
 /// (sim/device/lanes.h).
 namespace cairn::sim::device {
 
-/// Arrays that BucketLanes needs, shared by a team.
+/// Arrays that BucketLanes needs, shared by a team. A bucket is a range of the random times at which nodes run; see
+/// BucketLanes.
 template <class Sum, int kLanes>
 struct BucketArrays {
   /// Largest number of steps of a lane that one call of BucketLanes::refine() can list and evaluate exactly. All other
@@ -195,8 +196,8 @@ class BucketLanes {
   }
 
   /// Evaluates exactly, in each lane, the steps of those buckets b for which selected(b) holds, and updates the peak
-  /// `best`. The place of a peak is the number of its bucket times kListed, plus the number of the step in the bucket.
-  /// Returns false if a lane has more than kListed such steps.
+  /// `best`. The place of a peak is the number of its bucket times kListed, plus the number of its step among the steps
+  /// of the bucket, counted from 0. Returns false if a lane has more than kListed steps to evaluate.
   template <class Selected>
   CAIRN_HD bool refine(const Selected& selected, Peak<Sum>& best) const {
     const std::int32_t rank = grid_.team().rank();

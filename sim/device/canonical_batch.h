@@ -38,10 +38,11 @@ CanonicalBatch download(Machine& machine, const Batch<Machine>& batch) {
 }
 
 /// Finds the segments (core::Segment) between one end of a profile and its lowest valley (local minimum), from the end
-/// inwards. For each segment calls emit(outer, inner) with the height of the segment's peak above its outer valley and
-/// above its inner valley. Going from the end to the lowest valley, each segment has a higher peak and a lower inner
-/// valley than all segments before it. So one pass finds them: a value higher than all values passed before can be a
-/// peak, a value lower than all of them a valley.
+/// inwards. A segment has a peak between two valleys: the outer valley is nearer to the end, the inner valley nearer to
+/// the lowest valley. For each segment calls emit(outer, inner) with the heights of its peak above these two valleys.
+/// From the end to the lowest valley, each segment has a higher peak and a lower inner valley than all segments before
+/// it. So one pass finds the segments: only a value that is higher than all values before it can be a peak, and only a
+/// value that is lower than all values before it can be a valley.
 template <class Emit>
 CAIRN_HD void meet_segments(const std::int64_t* values, std::int64_t end, std::int64_t lowest, const Emit& emit) {
   if (end == lowest) return;

@@ -7,8 +7,8 @@
 #include "cairn/core/host_device.h"
 #include "cairn/sim/schedule_batch.h"
 
-/// This file has tables and functions for the transfers of candidates, which are copies of values between device and
-/// host.
+/// This file has tables and functions for candidates (schedules) with transfers, i.e. with copies of values between
+/// device and host.
 namespace cairn::sim::device {
 
 /// What the simulator knows of a value that may move between device and host. moved_values() makes a table that has an
@@ -20,7 +20,9 @@ struct alignas(32) MovedValue {
       -1;  ///< copy_cost() of the value, 0 if the graph has no link; -1: the value must stay on the device
   std::int32_t number = 0;    ///< the value's number in TablesView
   std::int32_t producer = 0;  ///< node that makes the value
-  core::ValueId id = 0;  ///< unlike the other fields, entry k is for the value with number k in TablesView: its ValueId
+  /// In entry k of the table, the ValueId of the value whose number in TablesView is k. The other fields of entry k are
+  /// about the value whose ValueId is k.
+  core::ValueId id = 0;
 };
 
 /// The table of MovedValues of a graph, in the memory of a Machine.

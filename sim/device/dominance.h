@@ -444,7 +444,8 @@ struct Append {
 };
 
 /// Sets flags[i] to 1 if none of the first `earlier_count` profiles of `earlier` dominates profile begin + i of
-/// `candidates`, else to 0. If `earlier_count` is kThoseBefore, compares only the first i profiles of `earlier`.
+/// `candidates`, else to 0. If `earlier_count` is kThoseBefore, compares the profile only with the first i profiles of
+/// `earlier`.
 struct Filter {
   static constexpr int kThreads = 32;
   static constexpr std::int64_t kThoseBefore = -1;

@@ -131,7 +131,7 @@ CAIRN_HD void rank_keys(const Grid& grid, const TablesView<Id>& graph, const Arr
     const auto before = [&](std::int32_t j) {
       return (packed[j * lanes] - mine) >> 31;
     };                         // 1 if entry j comes before v
-    constexpr int kUsual = 4;  // few buckets hold more nodes; four reads are issued at once
+    constexpr int kUsual = 4;  // few buckets hold more than four nodes; four reads are issued at once
     CAIRN_UNROLL
     for (int k = 0; k < kUsual; ++k) rank += at + k < end ? before(at + k) : 0;
     for (at += kUsual; at < end; ++at) rank += before(at);

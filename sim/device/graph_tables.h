@@ -106,7 +106,7 @@ struct TablesView {
   Amounts<std::int64_t> in_bytes;
   bool has_scratch = false;       ///< whether some node has scratch
   bool negative_scratch = false;  ///< whether some node has negative scratch
-  std::uint32_t wait_shift = 0;   ///< `shift` of waiting_time()
+  std::uint32_t wait_shift = 0;   ///< argument `shift` of waiting_time() (sim/device/random_order.h)
 
   CAIRN_HD bool single_output() const { return value_count == node_count; }
   /// Returns the value at index `place` of the list of inputs; NodeRecord::begin() and end() are indices into this

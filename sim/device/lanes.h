@@ -17,8 +17,8 @@ CAIRN_HD constexpr std::int64_t of_row_entries(std::int64_t threads) {
   return threads + kLanes;
 }
 
-/// A thread's place in the table of a team's threads. There are kLanes lanes, or fewer if the team has fewer threads:
-/// one per thread. The number of threads must be a multiple of the number of lanes.
+/// A thread's place in the table of a team's threads. There are kLanes lanes; if the team has fewer threads than that,
+/// there is one lane per thread. The number of threads must be a multiple of the number of lanes.
 template <class Team, int kLanes>
 class LaneGrid {
  public:
@@ -56,9 +56,10 @@ class LaneGrid {
     return {begin, begin + length < count ? begin + length : count};
   }
 
-  /// Combines with `op` the arguments `value` of the threads of this lane in all lower rows, and returns the result, or
-  /// `none` in the first row. Sets `all` to the combination of all rows. `of_row` must have room for of_row_entries()
-  /// entries. Waits for all threads of the team, as sync() does.
+  /// Each thread of the team passes a `value`. Returns the combination, by `op`, of the values that the threads of this
+  /// lane in lower rows passed; in the first row, returns `none`. Sets `all` to the combination of the lane's values
+  /// from all rows. `of_row` must have room for of_row_entries() entries. Waits for all threads of the team, as sync()
+  /// does.
   template <class T, class Op>
   CAIRN_HD T combine_below(T value, T none, const Op& op, T* of_row, T& all) const {
     team_.sync();

@@ -137,8 +137,8 @@ class MachineSimulator : public Simulator {
     const auto bound = machine_.bind();
     if (generator.transfers > 0) return sweep_moved(generator, first, count, tally);
     // Candidates that may belong to the best candidates or to the Pareto front become entries, which are copied to the
-    // host and added there. While the tally is empty, every candidate becomes an entry, so the first piece is small. It
-    // fills the list of best candidates and the front; after that, few candidates become entries.
+    // host and added to the tally there. While the tally is empty, every candidate becomes an entry, so the first piece
+    // is small. This piece fills the list of best candidates and the front; after that, few candidates become entries.
     constexpr std::int64_t kFirst = 4096;
     const std::int64_t at_once = piece_of(generator);
     for (std::int64_t done = 0; done < count;) {
@@ -205,7 +205,7 @@ class MachineSimulator : public Simulator {
     }
   }
   /// Evaluates a piece whose candidates have transfers, and leaves the outcomes in the machine's memory. `sizes` are
-  /// the largest sizes of a candidate.
+  /// the largest numbers of values, steps and copies of a candidate of the piece.
   void evaluate_moved(const BatchView<Id>& piece, const WalkSizes& sizes) {
     OutcomesView outcomes = outcomes_room(piece.count);
     outcomes.host_peak = room(host_peak_, piece.count);
@@ -215,8 +215,9 @@ class MachineSimulator : public Simulator {
                                                               sizes,        space,  teams};
     });
   }
-  /// Draws candidates, evaluates them and leaves the outcomes in the machine's memory. Does not store the steps of
-  /// orders that are drawn in lanes. `with_steps` says whether Outcomes::peak_step is wanted.
+  /// Draws candidates, evaluates them and leaves the outcomes in the machine's memory. Orders that are drawn in lanes
+  /// (one order per lane of a team, sim/device/lanes.h) are evaluated without storing their steps. `with_steps` says
+  /// whether Outcomes::peak_step is wanted.
   void draw_and_evaluate(const Generator& generator, std::int64_t first, std::int64_t count, bool with_steps) {
     if (generator.transfers > 0) return evaluate_moved(draw(generator, first, count), sizes_of(generator));
     if constexpr (kInLanes) {
@@ -310,7 +311,8 @@ class MachineSimulator : public Simulator {
     piece.copies_count = copies_count_.data();
   }
 
-  /// Returns the sizes that the arrays of a walk need for any of the candidates first .. first + count - 1 of a batch.
+  /// Returns the largest numbers of values, steps and copies of the candidates first .. first + count - 1 of a batch.
+  /// They determine the sizes of the arrays for a walk, i.e. for an evaluation with transfers (sim/device/walk.h).
   WalkSizes sizes_of(const ScheduleBatch& batch, std::int64_t first, std::int64_t count) const {
     const BatchView<Id> all = batch.view<Id>();
     WalkSizes sizes{.values = moves_.value_count};
@@ -331,7 +333,7 @@ class MachineSimulator : public Simulator {
   }
 
   /// Evaluates candidates with transfers and adds the results to a tally. Copies the outcomes of all candidates to the
-  /// host, because the tally's counts of transfers are made there.
+  /// host, because the distributions of makespans and host peaks (Tally::makespans) are counted there.
   void sweep_moved(const Generator& generator, std::int64_t first, std::int64_t count, Tally& tally) {
     const std::int64_t at_once = piece_of(generator);
     Outcomes outcomes;
@@ -342,7 +344,7 @@ class MachineSimulator : public Simulator {
   }
 
   static std::int64_t teams_of_rewind(std::int64_t count) { return (count + kThreadsOfRewind - 1) / kThreadsOfRewind; }
-  /// Returns the bytes of the ValueBits of a team.
+  /// Returns the bytes that the ValueBits (sim/device/rewind.h) of a team's candidates take.
   std::int64_t bytes_of_rewind() const {
     return ValueBits::words(tables_.view.value_count) * kThreadsOfRewind *
            static_cast<std::int64_t>(sizeof(std::uint32_t));
@@ -358,9 +360,10 @@ class MachineSimulator : public Simulator {
   using LaneCount = std::integral_constant<int, kCount>;
 
   /// Chooses the number k of lanes of a team, and calls call(LaneCount<k>(), in_shared, room). The arrays of k lanes
-  /// take bytes_of(LaneCount<k>()) bytes. Takes the largest of several k whose arrays fit into shared memory, of which
-  /// they may use `room` bytes. If the arrays do not fit for any k, in_shared is false, and the arrays are in the
-  /// machine's memory.
+  /// take bytes_of(LaneCount<k>()) bytes. First tries whether the arrays of 32 or 16 lanes fit into half of the shared
+  /// memory, then whether those of 16 or 8 lanes fit into all of it. `room` is the number of bytes of shared memory
+  /// that the arrays may use. If the arrays do not fit for any k, in_shared is false, and they are in the machine's
+  /// memory.
   template <class BytesOf, class Call>
   void choose_lanes(const BytesOf& bytes_of, const Call& call) const {
     if constexpr (kMayShare) {

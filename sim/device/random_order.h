@@ -18,7 +18,7 @@ namespace cairn::sim::device {
 /// Purposes of random words. Each candidate has a separate sequence of random words for each purpose.
 inline constexpr std::uint32_t kWaitingTimes =
     0;                                          ///< half word i: for the waiting time of node TablesView::by_level[i]
-inline constexpr std::uint32_t kMoves = 1;      ///< word j: for the edge that move j draws
+inline constexpr std::uint32_t kMoves = 1;      ///< word j: for the edge that recomputation move j draws
 inline constexpr std::uint32_t kMoveCount = 2;  ///< word 0: for the number of moves
 inline constexpr std::uint32_t kTransfers = 3;  ///< words 4 i .. 4 i + 3: for the transfer that step i draws
 inline constexpr std::uint32_t kTransferCount = 4;  ///< word 0: for the expected number of transfers

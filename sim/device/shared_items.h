@@ -8,8 +8,8 @@
 /// different lengths.
 namespace cairn::sim::device {
 
-/// Sets before[i] to the number of items in the lists before list i, for each i in [0, lists], from the numbers of
-/// items in each list. before[lists] is the number of all items. The team must call sync() before and after.
+/// Sets before[i], for each i in [0, lists], to the number of items in the lists before list i. So before[lists] is the
+/// number of all items. counts[i] must be the number of items in list i. The team must call sync() before and after.
 template <class Team>
 CAIRN_HD void count_before(const Team& team, const std::int32_t* counts, std::int32_t lists, std::int32_t* before) {
   for (std::int32_t list = team.rank(); list <= lists; list += team.size()) {

@@ -178,7 +178,8 @@ class TransferWalk {
   }
 
   /// Returns `kind`, the defect that was found at step i, or unknown_node if the candidate has transfers and step i or
-  /// a later step is not a node. core::evaluate() checks transfers only if all steps are nodes.
+  /// a later step is not a node. In a schedule with transfers, core::evaluate() looks for steps that are not nodes
+  /// before it looks for other defects, so unknown_node takes precedence here, too.
   CAIRN_HD Kind unless_unknown(Kind kind, std::int32_t i) const {
     for (; row_.count > 0 && i < row_.length; ++i) {
       if (static_cast<std::int64_t>(row_.steps[i]) >= graph_.node_count) return Kind::unknown_node;
@@ -295,8 +296,9 @@ class TransferWalk {
   const WalkArrays arrays_;
   std::int32_t finished_ = 0;  ///< number of copies that finish_copies() has visited
   bool unread_ = false;        ///< whether some fetched occurrence is never read, which is a defect
-  std::int64_t out_ = 0,
-               in_ = 0;  ///< times from which the links to the host and to the device are free; one link for both: out_
+  /// Times from which the link to the host (out_) and the link to the device (in_) are free. If one link carries both
+  /// directions, only out_ is used.
+  std::int64_t out_ = 0, in_ = 0;
   std::int64_t fetched_ = 0;  ///< time at which all fetches so far are complete
 };
 

@@ -86,8 +86,8 @@ class DrawLanes final : public DrawOrders {
   using Buckets = typename VectorOf<Bucket, kLanes>::Type;
   static constexpr std::int32_t kMostBuckets = 0xFFF0;
   static constexpr int kGroup = kTransposed;  ///< number of lanes that are transposed at once
-  /// The entries of a row are searched in pieces, each of which fills a vector register. Padding at the end of a row
-  /// has a value that no search looks for.
+  /// A row, i.e. an array with the buckets of all nodes or values in one lane, is searched in pieces, each of which
+  /// fills a vector register. Padding at the end of a row has a value that no search looks for.
   using Piece = typename VectorOf<Bucket, kVectorBytes / static_cast<int>(sizeof(Bucket))>::Type;
   static constexpr std::int32_t kPiece = kVectorBytes / static_cast<int>(sizeof(Bucket));
   static constexpr Bucket kPadding = 0xFFFF;
@@ -276,7 +276,8 @@ class DrawLanes final : public DrawOrders {
     const Bucket* __restrict last = last_row(lane);
     Sum* __restrict taken = reinterpret_cast<Sum*>(taken_.data());
     Sum* __restrict freed = reinterpret_cast<Sum*>(freed_.data());
-    const std::size_t bytes = (static_cast<std::size_t>(bucket_width_) + 1) * sizeof(Sum);  // + 1: values never freed
+    // One more entry than there are buckets is for values that are never freed.
+    const std::size_t bytes = (static_cast<std::size_t>(bucket_width_) + 1) * sizeof(Sum);
     std::memset(taken, 0, bytes);
     std::memset(freed, 0, bytes);
     if (graph_.has_scratch) {

@@ -421,8 +421,8 @@ class HostSimulator final : public Simulator {
     return most_steps(generator, graph_.node_count(), tables_.view().edge_count);
   }
 
-  /// Draws candidates first + begin .. first + end - 1 and evaluates them, in groups that are small enough to stay in
-  /// the cache in between. Calls put_outcome(c, outcome) for candidate first + c.
+  /// Draws candidates first + begin .. first + end - 1 and evaluates them in groups. A group is small enough to stay in
+  /// the cache until it is evaluated. Calls put_outcome(c, outcome) for candidate first + c.
   template <class Put>
   void evaluate_drawn(const Generator& generator, std::int64_t first, std::int64_t begin, std::int64_t end,
                       Worker<Id>& worker, const Put& put_outcome) {

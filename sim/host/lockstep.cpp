@@ -44,8 +44,8 @@ std::unique_ptr<Lockstep<Id>> make_lockstep(const device::TablesView<Id>& graph,
   if (!costs_fit || !slots_fit || longest > INT32_MAX / 2 || values == 0) return nullptr;
   for (const ProcessorFamily& family : families()) {
     // An evaluation keeps two vectors of step numbers per value: the step that produces the value, and the step that
-    // reads it last. With recomputation, it keeps two vectors per occurrence of a value, for which 8 vectors per value
-    // are assumed.
+    // reads it last. With recomputation, it keeps two vectors per occurrence of a value. Four occurrences of each value
+    // are assumed, i.e. 8 vectors per value.
     if (values * family.vector_bytes * (recomputes ? 8 : 2) > kCacheBytes) continue;
     if constexpr (std::is_same_v<Id, std::uint16_t>)
       return family.lockstep16(graph, static_cast<std::int32_t>(longest));

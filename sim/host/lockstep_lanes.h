@@ -109,8 +109,9 @@ class LockstepOf final : public Lockstep<Id> {
   }
 
  private:
-  /// Finds the last reads in all candidates, none of which may recompute. Then calls evaluate(lane) for each valid
-  /// candidate; during the call, rows_ holds the candidate's last reads.
+  /// Finds, in every candidate, the last reads: for each value, the step that reads it last. No candidate may
+  /// recompute. Then calls evaluate(lane) for each valid candidate; during the call, rows_ holds the candidate's last
+  /// reads.
   template <class Evaluate>
   void for_valid_orders(const Row<Id>* rows, int count, const Evaluate& evaluate) {
     for (int lane = 0; lane < kLanes; lane += kGroup) {
@@ -212,7 +213,7 @@ class LockstepOf final : public Lockstep<Id> {
     std::uint8_t* __restrict counts = counts_.data() + static_cast<std::size_t>(lane) * nodes;
     for (std::uint32_t v = 0; v < nodes; ++v) counts[v] = static_cast<std::uint8_t>(planes_below(next[v] - v));
   }
-  /// Returns the number of planes of width_ slots in `slots` slots, which must be a multiple of width_.
+  /// Returns slots / width_, i.e. the number of planes that `slots` slots fill. `slots` must be a multiple of width_.
   std::uint32_t planes_below(std::uint32_t slots) const {
     if constexpr (sizeof(Slot) == 4) return slots / static_cast<std::uint32_t>(width_);
     return slots * per_width_ >> 16;
@@ -271,9 +272,9 @@ class LockstepOf final : public Lockstep<Id> {
   static Positions greater(Positions a, Positions b) { return a > b ? a : b; }
   static Positions smaller(Positions a, Positions b) { return a < b ? a : b; }
 
-  /// Finds the step of the last read for every value of every occurrence. If nothing reads the value, the step that
-  /// produces it is stored. If the value is never freed, 0 is stored. Returns a vector in which a lane is not 0 if its
-  /// candidate is invalid.
+  /// Stores in last_, for every occurrence of every value, the step that reads it last. If no step reads the
+  /// occurrence, stores the step that produces it. If the occurrence is never freed, stores 0. Returns a vector in
+  /// which the element of a lane is not 0 if the lane's candidate is invalid.
   template <bool kRecomputes>
   CAIRN_APART Positions last_reads() {
     Positions bad{};
@@ -486,7 +487,8 @@ class LockstepOf final : public Lockstep<Id> {
 
   /// Adds the bytes that copies occupy on the device. Between two steps, the bytes of a fetched value appear, and the
   /// bytes of an evicted value disappear. A fetch is added to taken_ of the step after that moment, an evict to freed_
-  /// of the step before, and both to between_ of the step before, because for a moment both values are on the device.
+  /// of the step before that moment. Both are also added to between_ of the step before, because at that moment the
+  /// fetched and the evicted values are on the device at the same time.
   void add_copies(const MovedRow<Id>& row) {
     std::int64_t *const taken = taken_.data(), *const freed = freed_.data(), *const between = between_.data();
     std::memset(

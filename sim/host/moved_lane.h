@@ -44,8 +44,9 @@ class MovedLane {
   }
 
   /// Finds the occurrences of value x, and after which steps their bytes are freed. `made` lists the steps that compute
-  /// x, ascending. for_reads(read) must call read(step) for every step that reads x. Calls free(step) for every
-  /// occurrence that is freed after its last read. Returns false if the candidate is invalid.
+  /// x, ascending. for_reads(read) must call read(step) for every step that reads x. For every occurrence whose bytes
+  /// are freed after its last read, calls free(step) with the step of this read. Returns false if the candidate is
+  /// invalid.
   template <class ForReads, class Free>
   bool trace(std::int32_t x, const std::vector<std::int32_t>& made, const ForReads& for_reads, const Free& free) {
     find_occurrences(x, made);

@@ -10,8 +10,8 @@
 
 namespace cairn::solvers {
 
-/// Holds what a verifier needs to prove a lower bound on costs from what is in memory at a few moments. A moment is the
-/// first run of a node (remat/bound/cut/moments_program.h).
+/// Holds the data with which a verifier proves a lower bound on costs. The proof looks at the values in memory at a few
+/// moments. A moment is the first run of a node (remat/bound/cut/moments_program.h).
 struct MomentsProof {
   std::int64_t extra = 0;   ///< every schedule within the budget costs at least this much more than running all nodes
   bool infeasible = false;  ///< whether no schedule is within the budget

@@ -30,7 +30,8 @@ Incumbent::Incumbent(const core::Graph& graph, const SolveOptions& options, cons
       evaluator_(graph),
       peak_bound_{core::peak_lower_bound(graph), kAnySchedule} {
   for (core::NodeId v = 0; v < graph.node_count(); ++v) cost_bound_.value += graph.cost(v);
-  // The baseline is the only schedule that keeps the input order and recomputes nothing. So its peak is a lower bound.
+  // The baseline is the only schedule that keeps the input order and recomputes nothing. So its peak is a lower bound
+  // on the peak in this scope.
   if (scope_.order != OrderRule::free && scope_.max_occurrences == 1)
     raise_lower_bound(evaluator_.evaluate(core::baseline_schedule(graph)).peak);
   if (options.start != nullptr && scope_.contains(graph, *options.start)) offer(*options.start);

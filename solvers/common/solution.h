@@ -39,7 +39,7 @@ struct SolveOptions {
   /// A valid schedule to start from; not owned. Ignored if it is outside the scope.
   const core::Schedule* start = nullptr;
   /// Offsets of the buffers of a plan of `start` (core::offsets_of()); not owned. nullptr: no plan is known. Only the
-  /// searches in solvers/fit/ read them, and only if they are valid addresses for the buffers.
+  /// searches in solvers/fit/ read the offsets, and only if the offsets are valid addresses for the buffers.
   const std::vector<std::int64_t>* start_offsets = nullptr;
   Scope scope;  ///< set of allowed schedules; SolverInfo::solve() refuses a scope that the solver cannot keep to
   core::Limit limit;

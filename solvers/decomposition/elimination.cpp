@@ -151,8 +151,9 @@ void Eliminator::eliminate(NodeId v) {
   }
   for (std::size_t i = 0; i < members_ && !fill_.empty(); ++i) {
     // Node a is a neighbour of the eliminated node v, and gets `added` new neighbours. It also has `outside` neighbours
-    // that are neither v nor neighbours of v. Each outside neighbour formed a pair of the fill of a with v, which is
-    // removed, and now forms a pair with each new neighbour of a.
+    // that are neither v nor neighbours of v. Before the elimination, each outside neighbour u and v were a pair in the
+    // fill of a; this pair disappears with v. Afterwards, u and each new neighbour of a are a pair in this fill. So the
+    // fill grows by (added - 1) * outside.
     const NodeId a = touched_[i];
     const std::int64_t added = complete ? 0 : count_common(row(missing_, i), row(missing_, i));
     const std::int64_t outside = degree(a) - (static_cast<std::int64_t>(members_) - 1 - added);
@@ -198,8 +199,9 @@ void Eliminator::find_missing_edges() {
   }
 }
 
-/// Records in adjacent_ the edges of the node touched_[member], a neighbour of the eliminated node. These are all of
-/// its edges under min-fill, otherwise only its edges to nodes that are in the list touched_ already.
+/// Records in adjacent_ the edges of the node touched_[member], a neighbour of the eliminated node. Under min-degree,
+/// only its edges to other members are recorded. Under min-fill, all of its edges are recorded, and neighbours that are
+/// not in the list touched_ yet are appended to it.
 void Eliminator::walk(std::size_t member) {
   walked_[member] = 1;
   for (const NodeId w : sets_.neighbours(touched_[member])) {
@@ -236,7 +238,7 @@ void Eliminator::meet_unwalked() {
 /// Lowers the fills for the edges that the elimination adds between members (neighbours of the eliminated node). A new
 /// edge removes one pair from the fill of every node adjacent to both of its ends. Afterwards, eliminate() raises the
 /// fill of each end a of a new edge (a, b): it counts the pairs of b with all neighbours of a that are not members.
-/// Those pairs that are adjacent must not count, so they are subtracted here.
+/// Pairs that have an edge already must not count, so they are subtracted here.
 void Eliminator::update_fills() {
   for (std::size_t at = 0; at < touched_.size(); ++at) {
     const auto near = row(adjacent_, at);

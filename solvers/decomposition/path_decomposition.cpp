@@ -216,9 +216,9 @@ Layout layout_of_tree(const TreeDecomposition& decomposition, NodeId node_count)
   return layout;
 }
 
-/// Reorders windows (ranges of consecutive positions) of a layout. The best order of a window minimises the largest
-/// boundary at its positions and, as a second aim, their sum. The order within a window does not change the boundaries
-/// at positions outside.
+/// Reorders windows (ranges of consecutive positions) of a layout. The best order of a window minimises the size of the
+/// largest boundary at its positions and, as a second aim, the sum of these sizes. The order within a window does not
+/// change the boundaries at positions outside of the window.
 class LayoutWindowSearch {
  public:
   LayoutWindowSearch(const Graph& graph, Layout& layout) : graph_(graph), layout_(layout), place_(places_of(layout)) {
@@ -327,8 +327,8 @@ class LayoutWindowSearch {
 
 void improve_layout(const Graph& graph, Layout& layout, core::Stopwatch* watch) {
   constexpr int kMostRounds = 20;
-  // The search ends after it has found this number of largest boundaries that cannot be made smaller, because the width
-  // falls only if all of them become smaller. In a long chain, for example, none of them can become smaller.
+  // The width falls only if every largest boundary becomes smaller. So the search ends after it has failed to make this
+  // number of largest boundaries smaller. In a long chain, for example, no boundary can become smaller.
   constexpr int kMostStuck = 64;
   LayoutWindowSearch search(graph, layout);
   for (int round = 0, stuck = 0; round < kMostRounds; ++round) {
@@ -438,7 +438,7 @@ PathDecomposition exact_path_decomposition(const Graph& graph) {
     for_each_neighbour(graph, v, [&](NodeId u) { adjacent[v] |= 1U << u; });
   }
   // least[set] is the size of the largest boundary at the first positions of a layout if the nodes of the set are
-  // placed there in the best order.
+  // placed there in the order that makes this size least.
   std::vector<std::int8_t> least(std::size_t{1} << n, 0);
   for (std::uint32_t set = 1; set < 1U << n; ++set) {
     std::int8_t before = std::numeric_limits<std::int8_t>::max(), boundary = 0;

@@ -35,8 +35,8 @@ PathDecomposition decomposition_of(std::span<const BagInterval> intervals, std::
 /// bag sizes) time for n nodes and m edges.
 PathDecomposition decomposition_of_layout(const core::Graph& graph, std::span<const core::NodeId> layout);
 
-/// Removes bags that are contained in a neighbouring bag, until there is none. At most n bags remain for n nodes, and
-/// the width is unchanged. O(sum of bag sizes).
+/// Removes bags that are contained in a neighbouring bag, until no such bag is left. At most n bags remain for n nodes,
+/// and the width is unchanged. O(sum of bag sizes).
 PathDecomposition drop_nested_bags(PathDecomposition decomposition);
 
 /// Finds a path decomposition of small width. Takes the best of several layouts:
@@ -48,8 +48,9 @@ PathDecomposition drop_nested_bags(PathDecomposition decomposition);
 ///
 /// Afterwards improves the best layout: at positions where the boundary is largest, puts w = 10 consecutive nodes into
 /// their best order. Ends when no such change helps any more or `watch` expires. For graphs of at most
-/// kMostExactPathwidthNodes nodes, calls exact_path_decomposition() instead. For n nodes and m edges, takes O(m log n)
-/// per layout, O(2^w w) per reordering, and the time of min_fill_decomposition().
+/// kMostExactPathwidthNodes nodes, calls exact_path_decomposition() instead if `watch` has enough work left for that.
+/// For n nodes and m edges, takes O(m log n) per layout, O(2^w w) per reordering, and the time of
+/// min_fill_decomposition().
 PathDecomposition path_decomposition(const core::Graph& graph, core::Stopwatch* watch = nullptr);
 
 /// If the bags of the best layout have more than this number of nodes in total, path_decomposition() returns one bag of

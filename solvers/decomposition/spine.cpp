@@ -56,10 +56,10 @@ class SpineAddition {
         continue;
       }
       const NodeId child = frame.children[frame.next++];
-      // The interval of the path's last node ends before the child's interval. It is extended to the child's first bag,
-      // so that the two nodes share a bag. The algorithm as printed in the paper extends the interval to the last bag
-      // of a node u whenever the call for u ends. Doing so would also add bags in which the path's last node is not
-      // needed.
+      // The path is the part of the spine that has been found so far. The interval of its last node ends before the
+      // child's interval begins. This interval is extended to the child's first bag, so that the two nodes share a bag.
+      // The algorithm as printed in the paper extends the interval to the last bag of a node u whenever the call for u
+      // ends. Doing so would also add bags in which the path's last node is not needed.
       if (frame.next > 1) extend_end(original_[child].first);
       explore(child, spine);
     }
@@ -108,8 +108,8 @@ class SpineAddition {
 }  // namespace
 
 std::vector<NodeId> hamiltonian_path(const core::Graph& graph) {
-  // If all consecutive nodes of a topological order are joined by edges, the graph has no other topological order. So
-  // the input order is the Hamiltonian path, or there is none.
+  // A Hamiltonian path is a topological order in which all consecutive nodes are joined by edges. A graph with such an
+  // order has no other topological order. So either the input order is the Hamiltonian path, or there is none.
   const auto order = graph.input_order();
   for (std::size_t i = 1; i < order.size(); ++i) {
     const auto before = graph.predecessors(order[i]);

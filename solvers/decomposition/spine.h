@@ -22,9 +22,9 @@ struct Spine {
 std::vector<core::NodeId> hamiltonian_path(const core::Graph& graph);
 
 /// Adds a spine by Algorithm 2 of Kumar et al. (Theorem 8). For a valid decomposition of width w, the bags of the
-/// result have at most 2 w + 3 nodes. The paper runs the algorithm on the graph itself, but there it can place two
-/// nodes next to each other that share no bag (docs/treewidth.md). So this function uses the interval graph of the
-/// decomposition. In this graph, any two nodes that share a bag are joined by an edge along the input order. The
+/// result have at most 2 w + 3 nodes. The paper runs the algorithm on the graph itself, but then the algorithm can
+/// place two nodes that share no bag next to each other (docs/treewidth.md). So this function uses the interval graph
+/// of the decomposition. In this graph, any two nodes that share a bag are joined by an edge along the input order. The
 /// function is not recursive, so that long paths do not overflow the stack. O(n w + sum of the result's bag sizes) for
 /// n nodes.
 Spine add_spine(const core::Graph& graph, const PathDecomposition& decomposition);

@@ -208,8 +208,9 @@ class SeparatorBuilder {
   }
 
   /// Returns a bag whose removal leaves no component with more than half of the bytes. If that removal would leave a
-  /// component with more than 2/3 of the bags, returns centroid_by_bags() instead. A node's bytes count once, at its
-  /// bag nearest to the root: all bags of a node are in the same component, unless the node is in the removed bag.
+  /// component with more than 2/3 of the bags, returns centroid_by_bags() instead. A node's bytes count once, at the
+  /// node's bag nearest to the root of the component. This is enough, because all bags of a node stay in one component
+  /// after the removal, unless the removed bag contains the node.
   std::int32_t centroid_by_bytes() {
     const auto number = static_cast<std::int32_t>(result_.parts.size());
     std::int64_t total = 0;

@@ -34,10 +34,10 @@ Treewidth find_treewidth(const UndirectedGraph& graph, const TreewidthOptions& o
 /// Lowers the width by local search. Each step chooses a largest bag and some bags around it, called the region, and
 /// decomposes the region's nodes anew by an elimination order with random ties and noise. Before that, it connects all
 /// pairs of nodes that the region shares with the same neighbouring bag. Any decomposition has a bag that contains such
-/// a clique, so the neighbouring bag can be attached to that bag. The new bags replace the region unless more of the
-/// new bags than of the region's bags have the largest size. Equally many bags of the largest size are accepted, so
-/// that the search can leave local optima. The search ends when the width is `lower`, after many steps without success,
-/// or when `watch` expires. The result is never wider than `decomposition`, which must be valid.
+/// a clique, so the neighbouring bag can be attached to that bag. The new bags replace the region unless they include
+/// more bags of the largest size than the region does. Equally many bags of the largest size are accepted, so that the
+/// search can leave local optima. The search ends when the width is `lower`, after many steps without success, or when
+/// `watch` expires. The result is never wider than `decomposition`, which must be valid.
 TreeDecomposition improve_decomposition(const UndirectedGraph& graph, TreeDecomposition decomposition,
                                         std::int32_t lower, core::Random& random, core::Stopwatch& watch);
 

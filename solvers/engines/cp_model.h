@@ -12,9 +12,9 @@ namespace cairn::solvers {
 
 class MessageWriter;
 
-/// Builds a constraint program over whole numbers, to be minimised by CP-SAT. Variables and constraints are stored in
-/// the engine's format as they are added. A literal is a variable with the domain 0..1 or its negation, not_(). The
-/// literal holds if its value is 1.
+/// Builds a constraint program over whole numbers, whose objective CP-SAT minimises. Variables and constraints are
+/// stored in the engine's format as they are added. A literal is a variable with the domain 0..1 or its negation,
+/// not_(). The literal holds if its value is 1.
 class CpModel {
  public:
   using Variable = std::int32_t;
@@ -68,8 +68,8 @@ class CpModel {
   void minimize(std::span<const LinearTerm> terms);
 
   static constexpr std::int64_t kNoHint = std::numeric_limits<std::int64_t>::min();
-  /// Returns the model as a CpModelProto message. `hint` is empty or has for each variable a value to try first, or
-  /// kNoHint.
+  /// Returns the model as a CpModelProto message. `hint` is either empty or has one entry per variable: a value to try
+  /// first, or kNoHint.
   std::string serialize(std::span<const std::int64_t> hint = {}) const;
 
  private:

@@ -24,7 +24,8 @@ struct EngineOptions {
   core::Limit limit;
   int threads = 0;  ///< 0: one per core
   std::uint64_t seed = 0;
-  /// First solution to try: empty, or for each variable a value or CpModel::kNoHint. It need not be feasible.
+  /// First solution to try. The list is either empty or has one entry per variable: a value, or CpModel::kNoHint for
+  /// none. The solution need not be feasible.
   std::vector<std::int64_t> hint;
   /// Called with each solution that is better than the previous ones. HiGHS calls it during the search, on the caller's
   /// thread. CP-SAT calls it only at the end, because its C interface reports no solution earlier.

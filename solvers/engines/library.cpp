@@ -26,7 +26,8 @@ std::optional<std::filesystem::path> engine_folder() {
   return std::nullopt;
 }
 
-/// Returns a sentence for an error message if the folder in CAIRN_ENGINES is not used, otherwise an empty text.
+/// Returns a sentence for an error message if CAIRN_ENGINES is ignored because it is not an absolute path, otherwise an
+/// empty text.
 std::string refused() {
   const char* chosen = std::getenv("CAIRN_ENGINES");
   if (chosen == nullptr || *chosen == '\0' || engine_folder()) return "";

@@ -13,8 +13,8 @@ struct LinearTerm {
   bool operator==(const LinearTerm&) const = default;
 };
 
-/// Represents a sum of terms and a constant. A model can use kZero and kOne instead of a variable whose value is known
-/// to be 0 or 1.
+/// Represents a sum of terms and a constant. A model can use kZero instead of a variable whose value is known to be 0,
+/// and kOne instead of one whose value is known to be 1.
 struct LinearSum {
   static constexpr std::int32_t kZero = -2, kOne = -1;
 
@@ -29,8 +29,8 @@ struct LinearSum {
   void merge();
 };
 
-/// Builds a linear program with whole coefficients, to be minimised. Variables with Column::whole must take whole
-/// values.
+/// Builds a linear program with whole coefficients, whose objective an engine minimises. Variables with Column::whole
+/// must take whole values.
 class LinearModel {
  public:
   using Variable = std::int32_t;

@@ -52,7 +52,7 @@ class MessageReader {
  public:
   explicit MessageReader(std::string_view bytes) : rest_(bytes) {}
 
-  /// Returns false at the end of the message.
+  /// Reads the next field. Returns false at the end of the message.
   bool next() {
     if (rest_.empty()) return false;
     const std::uint64_t tag = varint();

@@ -83,9 +83,9 @@ class CurveSearch {
     return best == nullptr ? nullptr : &best->entry;
   }
 
-  /// Plans a schedule, unless `plan` is its plan, and adds it to front_, the schedules found that no other schedule
-  /// found beats in both memory and cost. Returns whether the schedule is cheaper than all known schedules that need at
-  /// most as many bytes.
+  /// Plans a schedule, unless its plan is given in `plan`, and adds it to front_. front_ keeps each schedule found so
+  /// far, unless another one is at most as large in both memory and cost. Returns whether the schedule is cheaper than
+  /// all schedules in front_ that need at most as many bytes.
   bool offer(core::Schedule schedule, std::optional<core::Plan> plan = std::nullopt) {
     PlannedSchedule one(problem_.graph, std::move(schedule), std::nullopt);
     const core::Evaluation& evaluation = one.evaluation;
@@ -123,8 +123,8 @@ class CurveSearch {
   bool over() { return watch_.expired_now() || watch_.rest().seconds < ending_.seconds(); }
   core::Limit part_of_rest(double share) const { return core::Stopwatch(ending_.before(watch_.rest())).share(share); }
 
-  /// Searches for the schedule of least peak in search.scope, which is one end of the curve, in the fraction `share` of
-  /// the remaining limit.
+  /// Searches in search.scope for the schedule of least peak, which can be one end of the curve. The search gets the
+  /// fraction `share` of the remaining limit.
   void search_end(solvers::SolveOptions search, double share) {
     if (over()) return;
     show(0, 0);
@@ -136,8 +136,8 @@ class CurveSearch {
     if (!found.schedule.steps.empty()) offer(std::move(found.schedule));
   }
 
-  /// Searches for the schedule of least memory, which is one end of the curve, in the fraction `share` of the remaining
-  /// limit.
+  /// Searches for the schedule of least memory, which is one end of the curve. The search gets the fraction `share` of
+  /// the remaining limit.
   void search_least(solvers::SolveOptions search, double share) {
     if (over()) return;
     show(0, 0);
@@ -158,8 +158,8 @@ class CurveSearch {
     if (solver_.honours(once.scope) && search.scope.max_occurrences != 1) search_end(once, 0.1);
     const std::size_t known = front_.items().size();
     search_least(search, 0.15);
-    // If find_least_budget() found nothing new and was ended by its limit, the graph is so large that its search had
-    // hardly begun. A longer search for the least peak follows.
+    // If find_least_budget() found nothing new and was ended by its limit, the graph is so large that this search had
+    // hardly begun. So a longer search for the least peak follows.
     if (front_.items().size() == known && end_stop_ == solvers::Stop::limit) search_end(search, 0.5);
     const std::int64_t least = front_.items().begin()->first;
     std::int64_t most = front_.items().rbegin()->first;

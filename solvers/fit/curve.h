@@ -67,8 +67,8 @@ struct Curve {
   /// scaled so that each goes from 0 to 1 between the first and the last known point. The knee is the point farthest
   /// below the straight line between these two points (Satopaa et al. 2011).
   std::optional<std::size_t> knee;
-  /// Peaks and costs of other schedules that the searches found, by ascending peak. A schedule is left out if another
-  /// schedule is no worse in both peak and cost.
+  /// Peaks and costs of the schedules that the searches found, including those that are no point of the curve, by
+  /// ascending peak. A schedule is left out if another schedule is at most as large in both peak and cost.
   std::vector<solvers::Tradeoff> met;
   solvers::Bound peak_bound;      ///< lower bound on all peaks in bytes, with sizes rounded up to the alignment
   std::int64_t least_memory = 0;  ///< height of the lowest plan found or, with peak_only, the lowest peak; bytes

@@ -27,7 +27,7 @@ struct Decision {
   core::Evaluation evaluation;      ///< peak and cost of the schedule, with sizes not rounded up
   /// Peak of the schedule in bytes, with sizes rounded up to the alignment.
   std::int64_t predicted_peak = 0;
-  std::int64_t overlap_steps = 0;  ///< solvers::PlanOptions::overlap_steps of the plan
+  std::int64_t overlap_steps = 0;  ///< steps for which a finished buffer stays reserved (solvers::PlanOptions)
   std::int64_t overlap_bytes = 0;  ///< part of budgeted_bytes that a plan without overlap_steps would not need
 
   /// Returns the plan, or nothing if it has guards.

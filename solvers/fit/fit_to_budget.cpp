@@ -137,10 +137,10 @@ class Fitting {
   }
 
   /// Calls the solver to find a schedule that is cheaper than the current answer, which fits. `planned` is the number
-  /// of bytes that the plan of `first` needs. It exceeds fit.budget. The solver looks at peaks and not at plans, so it
-  /// gets a budget that is lower than fit.budget by 1.1 times this excess, but not below the peak of the current
-  /// answer. The solver starts from `first` and, if it finds no schedule within this budget, once more from the current
-  /// answer. Returns the schedule found or, if both attempts fail, `first`.
+  /// of bytes that the plan of `first` needs, which is more than fit.budget. The solver looks at peaks and not at
+  /// plans, so it gets a budget that is lower than fit.budget by 1.1 times the excess (`planned` - fit.budget), but not
+  /// below the peak of the current answer. The solver starts from `first` and, if it finds no schedule within this
+  /// budget, once more from the current answer. Returns the schedule found or, if both attempts fail, `first`.
   core::Schedule aim_cheaply(const solvers::SolverInfo& solver, const core::Schedule& first, std::int64_t planned) {
     constexpr double kShare = 0.4, kMore = 1.1;
     constexpr std::int64_t kClose = 50;
@@ -381,8 +381,8 @@ class BudgetSearch {
 
   Next after_unmet(solvers::Solution& solution) {
     if (!high_ && !fit_.plan) fitting_.take(solution);
-    // The first budget was below the problem's budget, so this failure says nothing about the problem's budget. The
-    // next call tries the problem's budget.
+    // If the first budget was below the problem's budget (lowered_), its failure says nothing about the problem's
+    // budget. In this case, the next call tries the problem's budget.
     if (lowered_ && fit_.rounds == 1) {
       latest_ = std::move(solution.schedule);
       search_.start = latest_.steps.empty() ? options_.search.start : &latest_;
@@ -530,9 +530,9 @@ void take_if_better(const Problem& rounded, const PlannedSchedule& known, Fit& f
   fit.solution.cost = evaluation.cost;
 }
 
-/// Makes options.secured or a start with transfers the answer if its plans fit and it is better than the schedule that
-/// recomputation alone has found. If still no schedule fits, looks for a schedule with transfers that fits
-/// (lower_with_transfers()).
+/// Makes options.secured, or options.search.start if it has transfers, the answer if its plans fit and it is cheaper
+/// than the schedule that the search without transfers has found. If still no schedule fits, looks for a schedule with
+/// transfers that fits (lower_with_transfers()).
 void secure_with_transfers(const Problem& problem, const Problem& rounded, const FitOptions& options,
                            core::Stopwatch& watch, Fit& fit) {
   constexpr double kShare = 0.4;

@@ -21,7 +21,7 @@ double share_for_search(const core::Graph& graph, double seconds);
 /// Holds the options of the search for a schedule whose plan fits.
 struct FitOptions {
   solvers::SolveOptions search;                    ///< options of the solver; `budget` is not read
-  solvers::PlanOptions plan = {.alignment = 256};  ///< options of plans; guards do not count towards the budget
+  solvers::PlanOptions plan = {.alignment = 256};  ///< options of plans; guard bytes do not count towards the budget
   int max_rounds = 8;                              ///< largest number of calls of the solver
   /// Fraction of the remaining wall time that each call of the solver gets. `later_share` replaces `share` after the
   /// first call if the plan of the first call's schedule fits, because few further calls are expected then.

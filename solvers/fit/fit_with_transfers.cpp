@@ -45,8 +45,9 @@ class TransferFit {
       const double share = share_for_search(problem_.graph, left);
       const std::int64_t before = best_.solution.cost;
       const auto [over, host_over] = attempt(round, budget, host_budget, (round == 0 ? kFirst : kNext) * share);
-      // The plan of another schedule can exceed its peak by less. So the budget on the peak falls by three quarters of
-      // the plan's excess at first, and by more after each further failure. It rises again once a plan fits.
+      // The next attempt can find a schedule whose plan exceeds its peak by less than this plan does. So the budget on
+      // the peak falls by only three quarters of this plan's excess at first, and by more after each further failure.
+      // It rises again once a plan fits.
       if (over > 0) {
         budget -= std::max(over / 4 * (3 + failures++), budget / 200);
       } else {

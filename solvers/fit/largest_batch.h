@@ -31,7 +31,7 @@ struct LargestBatchOptions {
   /// Returns the largest cost allowed for a schedule of the problem's graph. Empty: there is no limit.
   std::function<std::int64_t(const Problem&)> max_cost;
   std::int64_t alignment = 0;      ///< alignment of plans in bytes; 0: default_alignment() of the graph
-  std::int64_t overlap_steps = 0;  ///< solvers::PlanOptions::overlap_steps of plans
+  std::int64_t overlap_steps = 0;  ///< steps for which a finished buffer stays reserved (solvers::PlanOptions)
   /// Options of the solver; budget and max_cost are not read. The limit is for all batches together; each batch gets a
   /// part of it.
   solvers::SolveOptions search;

@@ -40,7 +40,7 @@ struct LeastBudget : PlannedSchedule {
 
 struct LeastBudgetOptions {
   solvers::SolveOptions search;  ///< options of the solver; budget and max_cost are not read
-  solvers::PlanOptions plan;     ///< options of plans; guards do not count towards the budget
+  solvers::PlanOptions plan;     ///< options of plans; guard bytes do not count towards the budget
   bool peak_only = false;        ///< whether budgets limit peaks instead of plans; if so, no plans are made
   /// If a schedule is known whose memory() is at most `enough`, the search ends, but not before `enough_from` seconds.
   std::int64_t enough = 0;

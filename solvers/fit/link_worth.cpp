@@ -41,7 +41,7 @@ class LinkSearch {
     return found;
   }
 
-  /// Returns the schedule of the lowest peak that was found to cost no more than the baseline.
+  /// Returns the schedule of lowest peak among the schedules found that cost no more than the baseline.
   core::Schedule lowest_free() {
     core::Schedule lowest = baseline_;
     std::int64_t low = rounded_.lower_bound, high = rounded_.baseline.peak;

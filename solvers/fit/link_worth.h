@@ -14,8 +14,8 @@
 namespace cairn::fit {
 
 struct LinkWorth {
-  /// The input order with transfers that cost no time, because no step waits for them. This is the schedule of this
-  /// kind with the lowest memory found, or the baseline if transfers lower nothing.
+  /// A schedule of the input order with transfers that cost no time, because no step waits for them. Of all such
+  /// schedules found, this is the one of lowest memory. It is the baseline if transfers do not lower the memory.
   PlannedSchedule free;
   /// Largest peak in bytes at which recomputation beats transfers: a known schedule without transfers that has this
   /// peak costs less than the input order with transfers within the same peak. Nothing if no such schedule is known.
@@ -25,7 +25,7 @@ struct LinkWorth {
 /// Finds out what the link of the problem's graph can save. Bisects budgets, and adds transfers to the input order
 /// (solvers::add_transfers()) under each budget. `recomputed` has the peaks and costs of schedules without transfers,
 /// with sizes as in `rounded`, which is `problem.rounded_up(plan->alignment)`. Without `plan`, budgets limit peaks. The
-/// graph must know its host memory.
+/// graph must have core::Graph::host_memory().
 LinkWorth link_worth(const Problem& problem, const Problem& rounded, const std::vector<solvers::Tradeoff>& recomputed,
                      const std::optional<solvers::PlanOptions>& plan, const core::Limit& limit);
 

@@ -33,7 +33,7 @@ struct Task {
   Objective objective = Objective::least_peak;
   std::int64_t alignment = 1;            ///< alignment of plans, in bytes
   std::optional<std::int64_t> max_cost;  ///< largest cost of the schedule; for Objective::within_cost
-  std::int64_t overlap_steps = 0;        ///< solvers::PlanOptions::overlap_steps of plans
+  std::int64_t overlap_steps = 0;        ///< steps for which a finished buffer stays reserved (PlanOptions)
   Problem rounded = problem.rounded_up(alignment);
 
   solvers::PlanOptions planning() const { return {.alignment = alignment, .overlap_steps = overlap_steps}; }
@@ -71,11 +71,13 @@ struct Answer {
 };
 
 /// Returns four numbers by which answers to one task are compared. Of two answers, the better one has the
-/// lexicographically smaller numbers. No number is negative. After a success, the first number is 0. If the objective
-/// is a low cost, the others are the cost, its distance from the proved lower bound, and the bytes of the plan; else
-/// they are the bytes of the plan, the cost, and the distance of the bytes from the bound. Bytes are those of the peak
-/// if there is no plan. After a failure, the first number is 1 if it is proved that nothing meets the task, else 2. The
-/// others are the bytes, or the largest number if there is no schedule, the peak, and 0.
+/// lexicographically smaller numbers. No number is negative. Below, the bytes are those of the plan or, if there is no
+/// plan, those of the peak. The four numbers are:
+/// - after a success, if the objective is a low cost: 0, the cost, the distance of the cost from its proved lower
+/// bound, and the bytes;
+/// - after a success with another objective: 0, the bytes, the cost, and the distance of the bytes from their bound;
+/// - after a failure: 1 if it is proved that nothing meets the task, else 2; the bytes (the largest int64 if there is
+/// no schedule); the peak; and 0.
 std::array<std::int64_t, 4> merit(const Task& task, const Answer& answer);
 
 /// Points to results of earlier searches that a search can use. Does not own them. nullptr: there is no such result.

@@ -39,7 +39,7 @@ bool usable(const core::Graph& graph, const core::Schedule* start, const solvers
 }
 
 /// Sets the status of a solution and the reason why the search ended. `any`: whether a schedule was found. `optimal`:
-/// whether the bounds prove it to be the best.
+/// whether the bounds prove that this schedule is the best.
 void conclude(bool any, bool optimal, solvers::Stop stop, solvers::Solution& solution) {
   solution.status = optimal ? solvers::Status::optimal : any ? solvers::Status::feasible : solvers::Status::not_found;
   solution.stop = optimal ? solvers::Stop::proved : stop;

@@ -21,7 +21,7 @@ struct OffloadOptions {
   std::int64_t budget = 0;                  ///< largest number of bytes in use on the device
   std::optional<std::int64_t> host_budget;  ///< largest number of bytes on the host; absent: any number
   /// Whether the search may turn recomputations into transfers and transfers into recomputations, and move steps.
-  /// Otherwise the search keeps the steps of the starts.
+  /// Otherwise the search keeps the steps of the schedules from which it starts.
   bool change_steps = true;
   Scope scope;  ///< rules that changed steps must keep to; OrderRule::stages allows no changes
   /// A lower bound on the makespan; the search ends when it finds a makespan that is not above this number.

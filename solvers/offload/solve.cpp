@@ -128,7 +128,8 @@ class Starts {
       if (!chains_) chains_.emplace(graph_, options_.link, part);
       return chains_->cheapest(options_.budget, price, part);
     });
-    // The schedule of a chain need not follow the input order, so the scope may forbid its order. If so, it is skipped.
+    // The schedule of a chain need not follow the input order, so the scope may forbid its order. If so, the schedule
+    // is skipped.
     return !found || !options_.scope.contains(graph_, *found) || add(*found);
   }
 

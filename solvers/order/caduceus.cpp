@@ -80,8 +80,8 @@ bool inner(const core::NodeSumGraph& graph, NodeId v) {
   return graph.predecessors(v).size() == 1 && graph.successors(v).size() == 1;
 }
 
-/// Describes a path between two branching nodes. Each of its inner nodes (`nodes`) has one predecessor and one
-/// successor.
+/// Describes a path between two branching nodes, on which all other nodes (`nodes`) are inner. A node is inner if it
+/// has exactly one predecessor and one successor; all nodes that are not inner are branching.
 struct InnerPath {
   std::int32_t from = 0, to = 0;  ///< ranks of the branching nodes in topological order
   std::vector<NodeId> nodes;

@@ -1,5 +1,6 @@
-// Merges parallel chains into one chain in their dominant order (chain.h). A chain is stored by the segments of its
-// memory profile.
+// Merges parallel chains into one chain in their dominant order, i.e. the order that dominates all others (chain.h). An
+// order dominates another one if the two memory profiles can be walked at such speeds that the first is never above the
+// second (core/dominance.h). A chain is stored by the segments of its memory profile.
 
 #include "cairn/solvers/order/internal/chain.h"
 

@@ -1,5 +1,7 @@
 // Implements the solvers for classes of graphs. These solvers only check that the graph is in the class. Reduction
-// (internal/reduction.h) finds the order.
+// (internal/reduction.h) finds the order. An order is dominant if it dominates all other orders. An order dominates
+// another one if the two memory profiles can be walked at such speeds that the first is never above the second
+// (core/dominance.h).
 #include <fmt/format.h>
 
 #include <algorithm>

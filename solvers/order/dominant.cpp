@@ -21,7 +21,8 @@ namespace {
 /// step adds the bytes of such an output before any of its readers runs.
 struct Reversed {
   StepGraph graph;
-  /// For each step, the original step; there is none for the last steps, which add outputs.
+  /// For each step that stands for a step of the cut, that step. The steps that add outputs come last and have no
+  /// entry.
   std::vector<StepId> original;
 };
 

@@ -158,17 +158,18 @@ bool ExchangeRules::run_after_predecessors(std::int32_t i) {
   return true;
 }
 
-/// Returns whether the rise or drop of each neighbour (its entry in `heights`) is at least `bytes`. Without neighbours,
-/// no rise or drop can hide these bytes, because the step would run before or after all other steps. So the result is
-/// then whether `bytes` is 0.
+/// Checks a condition of the rules for a step. `neighbours` are the step's direct successors (or predecessors), and
+/// `heights` has the rise (or drop) of each step. Returns whether the height of each neighbour is at least `bytes`. A
+/// step without neighbours would run at the very end (or beginning), where no other step's height can hide its bytes.
+/// So without neighbours, returns whether `bytes` is 0.
 bool ExchangeRules::covered(std::int64_t bytes, const std::vector<std::int32_t>& neighbours,
                             const std::vector<std::int64_t>& heights) {
   if (neighbours.empty()) return bytes == 0;
   return std::all_of(neighbours.begin(), neighbours.end(), [&](std::int32_t j) { return heights[j] >= bytes; });
 }
 
-/// Replaces step i by a group that consists of the step's neighbours and has `bytes` bytes. The neighbours also join
-/// the groups that contain the step.
+/// Replaces step i by a group that consists of the step's neighbours and has `bytes` bytes. If step i is in other
+/// groups of `groups`, its neighbours take its place there.
 void ExchangeRules::become_group(std::int32_t i, std::int64_t bytes, const std::vector<std::int32_t>& neighbours,
                                  std::vector<Group>& groups) {
   Group own{bytes, std::vector<Word>(static_cast<std::size_t>(words_), 0)};

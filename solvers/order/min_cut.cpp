@@ -103,8 +103,9 @@ class CutFinder {
 
 /// Computes cut_lower_bound(). Each step gives a bound: its rise plus the least memory of all cuts after which it can
 /// run. Computing this bound takes a maximum flow. So for each step, at_most_ first has a number that is quick to
-/// compute and at least as high: the step's rise plus the memory of any one of these cuts. The step with the highest
-/// at_most_ is examined next. The search ends when the best bound so far is at least at_most_ of every step.
+/// compute and at least as high as the bound: the step's rise plus the memory of any one of these cuts. The step with
+/// the highest at_most_ is examined next. The search ends when the best bound so far is at least at_most_ of every
+/// step.
 class BoundSearch {
  public:
   BoundSearch(const StepGraph& graph, const Cut& from, const Cut& to)

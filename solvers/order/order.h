@@ -37,7 +37,7 @@ Solution pumpkin(const core::Graph& graph, const OrderOptions& options);
 
 /// Solves in-trees, in which every node has at most one reader (Liu 1987), and forests of in-trees. The schedule is
 /// dominant. Takes O(n log n) time if the memory profiles of paths have about log n segments (core::Segment), as in
-/// random trees. In the worst case, merging two paths once takes O(n) time.
+/// random trees. In the worst case, each merge of two paths takes O(n) time.
 Solution in_tree(const core::Graph& graph, const OrderOptions& options);
 
 /// Solves out-trees, in which every node has at most one input (Theorem 8.3), and forests of out-trees, in O(2^d

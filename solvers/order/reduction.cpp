@@ -46,8 +46,8 @@ Reduction::Reduction(const core::Graph& graph, const StepGraph& steps, Unfinishe
   }
 }
 
-/// Joins the in-forest of the edge `before`, the vertex v and the path `behind` to one in-forest. All branches of that
-/// forest end at v, so v becomes the key of a new branch.
+/// Joins the in-forest of the edge `before`, the vertex v and the path `behind` to one in-forest. All branches of the
+/// in-forest of `before` end at v, so v becomes the key of a new branch.
 InForest Reduction::join(VertexId v, EdgeId before, Chain behind) {
   InForest& forest = reducer_.edge(before).value;
   const Vertex& source = vertices_[reducer_.edge(before).from];

@@ -55,9 +55,9 @@ StepGraph::StepGraph(const core::Graph& graph) {
     }
     steps_.push_back(step);
   }
-  // The output of a step is freed when all successors of the step have run. If one of the successors is a release, the
-  // output could thus be freed later than after its last reader. So the output then gets a release of its own, which
-  // runs right after its readers.
+  // The output of a step is freed when all successors of the step have run. If one of the successors is a release, it
+  // can run later than the last node that reads the output, and the output would be freed too late. So such an output
+  // gets a release of its own, which can run right after its readers.
   for (std::size_t i = 0; i < releases.size(); ++i) {
     const Release release = releases[i];
     for (const core::NodeId reader : release.readers) {

@@ -1,7 +1,8 @@
-// Searches for a low plan. A block is a group of buffers that share one offset (plan/internal/instance.h). A beam
-// search places the blocks in order of time (plan/internal/time_beam.h). A guided local search lowers the best plan
-// (plan/internal/guided_search.h). The exact search divides time into sections, in each of which the same blocks are
-// live, and can prove that no plan fits (plan/internal/exact.h).
+// Searches for a low plan. A block is a group of buffers that share one offset. It consists of rectangles, each a range
+// of steps and a range of addresses (plan/internal/instance.h). A beam search places the blocks in order of time
+// (plan/internal/time_beam.h). A guided local search lowers the best plan (plan/internal/guided_search.h). The exact
+// search divides time into sections, in each of which the same blocks are live, and can prove that no plan fits
+// (plan/internal/exact.h).
 
 #include <algorithm>
 #include <cmath>

@@ -77,7 +77,8 @@ struct PlanSolution {
 /// Finds a low plan by greedy methods. Ends as soon as a plan is as low as the lower bound or fits into the capacity.
 /// The methods are, in this order:
 /// - Plans along the skyline (plan/internal/skyline.h), which is the upper edge of the buffers placed so far.
-/// - Best-fit and first-fit over several orders of the buffers: by size, lifetime, area, conflicts and start.
+/// - Best-fit and first-fit over several orders of the buffers: by size, length of the lifetime, area (size times
+/// length), number of buffers that are live during the lifetime, and first step.
 /// - Further plans along the skyline. Buffers that lie too high in one plan get a higher priority in the next plan.
 ///
 /// The first plan takes O(b log b) time for b buffers. If buffers have fixed or hinted offsets, it takes O(b r log b),

@@ -1,5 +1,6 @@
 """Tests the HTML reports in headless Chromium: hovering, zooming, panning, searching, clicking, both colour schemes,
-and a window of 400 pixels. Each report is opened from its file, and may neither log an error nor use a network.
+and a window that is 400 pixels wide. Each report is opened from its file, and may neither log an error nor use a
+network.
 
 usage: report_test.py write CAIRN FOLDER      writes the reports into FOLDER, by the command CAIRN
        report_test.py FOLDER [TEST...]        tests the reports in FOLDER; TEST is a name such as Reports.test_...
@@ -357,8 +358,8 @@ class Reports(unittest.TestCase):
         page.drag("memory", 0.02, 0.1)
         before = page.range()
         page.pick(f"#lives [data-step='{first}']")
-        # If the mouse is over a chart, the page shows the step under it and not the chosen step. So the test moves the
-        # mouse away from the charts, and repeats it because a busy browser may notice the move late.
+        # While the mouse is over a chart, the page shows the step under the mouse and not the chosen step. So the test
+        # moves the mouse away from the charts. It repeats the move, because a busy browser may notice it late.
         for _ in range(200):
             page.mouse("mouseMoved", 2, 2)
             page.settle()

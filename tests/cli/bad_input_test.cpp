@@ -188,7 +188,7 @@ TEST_CASE("a graph whose backward marks are inconsistent is refused by the solve
   if (no_engine()) return;
   const Folder folder;
   // Both graphs have the shape of diamond_graph(). Their input order does not have the least peak. So a solver cannot
-  // return the input order without a search.
+  // return the input order without a search, and the search must notice the inconsistent marks.
   const std::string first = R"({"name":"a","size":20,"inputs":[]},{"name":"b","size":20,"inputs":[0]},)";
   const std::string gradient = R"({"name":"g","size":20,"inputs":[1],"backward":true,"forward":1},)";
   const std::string forward_reads_backward =

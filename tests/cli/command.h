@@ -160,10 +160,11 @@ struct Diamond {
   std::string graph = folder.write("g.json", diamond_graph());
 };
 
-/// Returns a graph whose input order has a peak of 400 bytes, but no memory plan below 500 bytes. In 400 bytes, a and c
-/// would have to share the old addresses of z, and b and d those of y. Later, e takes the addresses of a and b, which
-/// must therefore be neighbours, and w takes those of c and d, which must be neighbours, too. But a cannot lie beside b
-/// while c lies beside d. Another order of the steps has a plan of 400 bytes.
+/// Returns a graph whose input order has a peak of 400 bytes, but no memory plan below 500 bytes. A plan of 400 bytes
+/// would consist of two halves, one for y (200 bytes) and one for z (200 bytes). Later, a and c (100 bytes each) share
+/// the half of z, and b and d the half of y. Then e (200 bytes) takes the place of a and b, so a must lie beside b. In
+/// the same way, w takes the place of c and d, so c must lie beside d. But only one pair can lie beside each other, at
+/// the border between the halves. Another order of the steps has a plan of 400 bytes.
 inline std::string fragmenting_graph() {
   core::GraphBuilder builder("gaps");
   const auto add = [&](const char* name, std::int64_t size, const std::vector<core::NodeId>& inputs = {}) {

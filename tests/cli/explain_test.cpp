@@ -80,7 +80,7 @@ TEST_CASE("info says what the baseline's peak is made of") {
   check_says(all.out, {"\nby layer ", "\nlargest at the baseline's peak "});
   CHECK(contains(all.out, " steps\n"));  // a column says for how many steps a tensor is idle
 
-  // With a budget, info also explains the peak of the cheapest schedule within the budget that info has found.
+  // With a budget, info also explains the peak of the cheapest schedule that it has found within the budget.
   const Json budgeted = run_json(words + Words{"--budget", "60%"});
   check_peak(budgeted["peak"]["baseline"], budgeted["baseline_peak_bytes"]);
   const std::int64_t bytes = budgeted["peak"]["schedule"]["bytes"];

@@ -163,7 +163,7 @@ TEST_CASE("what has no end or cannot be read is one line") {
     REQUIRE(::chmod(graph.c_str(), 0) == 0);
     check_error({"info", graph}, 2, {"g.json: cannot be opened: Permission denied"});
   }
-  // While nobody has opened the other end of a pipe, the command waits for it until the time limit or Ctrl-C.
+  // The command waits until another process opens the other end of a pipe. The time limit and Ctrl-C must end the wait.
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
   for (const Words& words : {Words{"solve", pipe},
                              {"info", pipe},
@@ -174,6 +174,7 @@ TEST_CASE("what has no end or cannot be read is one line") {
   }
   Child waiting({"info", pipe});
   // The child process is a fork of the test. Until it executes `cairn`, it still has the signal handlers of the test.
+  // So the test waits until the process is `cairn`, and then for the handlers of `cairn`.
   const std::string program = "/proc/" + std::to_string(waiting.pid()) + "/exe";
   while (std::filesystem::read_symlink(program).filename() != "cairn")
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -442,7 +443,7 @@ TEST_CASE("a graph of sizes that add up to nearly half of 2^62 is solved by ever
     INFO(words[0] << ": " << outcome.err);
     CHECK(outcome.code == 0);
   }
-  // The sizes of this graph add up to 2^62 bytes, the largest permitted sum.
+  // The sizes of this graph add up to 2^62 bytes, the largest permitted sum. The commands must accept this sum.
   const std::string most = folder.write("most.json", R"({"format":"cairn.graph","version":1,"nodes":[
       {"name":"a","size":2305843009213693952,"inputs":[]},{"name":"b","size":2305843009213693952,"inputs":[0]}]})");
   for (const char* command : {"info", "solve", "pareto"}) {

@@ -64,7 +64,8 @@ TEST_CASE(
   const auto run = [&](const std::string& words) {
     return in_shell(fmt::format("echo $$ > {}/cgroup.procs; exec $cairn run {} -t 4s", group.folder(), words));
   };
-  // This model has 200 MiB of resident tensors, and needs an arena of 632 MiB without recomputation.
+  // This model has 200 MiB of resident tensors, and needs an arena of 632 MiB without recomputation. This is too much
+  // for the group, so a budget of 100% must be refused, with a budget that fits.
   const std::string model = "resnet50 --batch 24 --image 128";
   const Outcome whole = run(model + " -b 100%");
   CHECK(whole.code == 5);
@@ -72,6 +73,7 @@ TEST_CASE(
   const std::int64_t budget = number_behind(whole.err, "a budget of ");
   CHECK(run(fmt::format("{} -b {}MiB", model, budget)).code == 0);
   // Memory suffices for the arena of the baseline and then for that of the schedule, but not for both arenas at once.
+  // So the command must free the first arena before it allocates the second.
   const Outcome both = run("resnet50 --batch 16 --image 128 -b 90% --json");
   INFO(both.err);
   REQUIRE(both.code == 0);
@@ -88,7 +90,7 @@ TEST_CASE("a limit on addresses that leaves BLAS no buffers is an error, and no 
   for (const char* words :
        {"run resnet18 --batch 1 --image 32 -b 80% -t 3s", "measure resnet18 --batch 1 --image 32 -o m"}) {
     // In the last case, OPENBLAS_NUM_THREADS=2 asks OpenBLAS for a second thread, which would wait for its buffer for
-    // ever.
+    // ever. In every case, the command must end with an error.
     for (const auto& [kibibytes, variable] :
          {std::pair{200'000, ""}, std::pair{230'000, ""}, std::pair{180'000, "OPENBLAS_NUM_THREADS=2"}}) {
       const Outcome outcome =
@@ -116,7 +118,7 @@ TEST_CASE("SIGTERM and SIGHUP do what Ctrl-C does") {
     CHECK(contains(outcome.err, "interrupted"));
     CHECK(std::filesystem::exists(folder / "s.json"));
   }
-  // A signal that was ignored when the command started, as nohup arranges it, stays ignored.
+  // A signal that was ignored when the command started, as under nohup, must stay ignored.
   const Folder folder;
   const Outcome outcome = in_shell(
       fmt::format("trap '' HUP; $cairn solve resnet50 -b 30% -t 2s -o {}/s.json & p=$!; sleep 1; kill -HUP $p; wait $p",
@@ -154,8 +156,8 @@ TEST_CASE("signals that come at once are one request, and a later one ends the c
 TEST_CASE("what others put beside an output is neither followed nor kept, and a file that may not grow leaves none") {
   const auto [folder, graph] = Diamond{};
   const std::string precious = folder.write("precious", "mine");
-  // Earlier versions of Cairn wrote the output first to a temporary file of this name, which ends in the process id
-  // ($$).
+  // Earlier versions of Cairn wrote the output first to a temporary file, whose name ended in .part and the process id
+  // ($$). Here, a link of this name leads to the file `precious`. The command must not write to this file.
   const Outcome linked = in_shell(
       fmt::format("ln -s {0}/precious {0}/s.json.part$$; exec $cairn solve {1} -o {0}/s.json", folder.path(), graph));
   CHECK(linked.code == 0);

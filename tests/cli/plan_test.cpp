@@ -21,7 +21,7 @@ Json json_of(const Words& words, int code = 0) { return run_json(Words{"plan"} +
 
 Json report_data(const std::string& path) { return data_of_page(read_text(path)); }
 
-/// Returns the plan that a CSV file describes. Every buffer in `specs` must have an offset.
+/// Returns a plan of the buffers `specs`, which were read from a CSV file. Every buffer must have an offset.
 core::Plan plan_in(const std::vector<core::BufferSpec>& specs) {
   core::Plan plan;
   for (const core::BufferSpec& spec : specs) {
@@ -34,7 +34,7 @@ core::Plan plan_in(const std::vector<core::BufferSpec>& specs) {
 }
 
 /// Checks the plan in the file `output` for the buffers in the file `csv`. Returns the faults as text, or an empty
-/// string.
+/// string if there are none.
 std::string plan_faults(const std::string& csv, const std::string& output,
                         const std::vector<core::AddressRange>& forbidden = {}) {
   return core::check_specs(core::load_minimalloc_csv(csv), forbidden, plan_in(core::load_minimalloc_csv(output)));

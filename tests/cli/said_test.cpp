@@ -98,7 +98,8 @@ TEST_CASE("errors say sizes without eleven digits, and no percentage twice") {
 
 TEST_CASE("the least budget that is said is met as it is said") {
   const Folder folder;
-  // Node b needs its input (12,345 bytes) and its output (10 bytes) in memory. That is 12.07 KiB if rounded up.
+  // Node b needs its input (12,345 bytes) and its output (10 bytes) in memory. Rounded up, that is 12.07 KiB. The
+  // message must round up, because 12.06 KiB would not suffice.
   const std::string graph = folder.write("g.json", R"({"format":"cairn.graph","version":1,"name":"odd","nodes":[
       {"name":"a","size":12345,"inputs":[]},{"name":"b","size":10,"inputs":[0]}]})");
   const std::string error = run_command({"solve", graph, "--budget", "50"}).err;

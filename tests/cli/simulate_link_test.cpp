@@ -27,8 +27,8 @@ struct Case {
   Json json(const Words& words) const { return run_json(Words{"simulate", path} + words); }
 };
 
-/// Checks the mean and the quantiles that `simulate --json` prints for `numbers`. Printed quantiles may be up to 1/1024
-/// too low.
+/// Checks the mean and the quantiles that `simulate --json` prints for `numbers`. A printed quantile may be too low by
+/// up to 1/1024 of its value.
 void check_spread(const Json& shown, std::vector<std::int64_t> numbers) {
   std::ranges::sort(numbers);
   double sum = 0;
@@ -147,7 +147,7 @@ TEST_CASE("simulate --schedules reads transfers") {
   check_spread(json["host_peak_bytes"], host_peaks);
   CHECK(read_text(csv) == rows);
   // Without a link, the cost is the sum of the steps' costs. With a link, it is the makespan, which is at least that
-  // sum.
+  // sum. So the largest cost without a link must not exceed the largest cost with it.
   CHECK(test.json({"--schedules", file})["most_cost"] <= json["most_cost"]);
 }
 

@@ -141,6 +141,7 @@ TEST_CASE("a process that fails under mpirun ends the others with its error") {
   const Case test;
   if (no_mpi()) return;
   // The folder of the checkpoint is renamed while the sweep runs, so that rank 0 can no longer write the checkpoint.
+  // All processes must then end, and the error of rank 0 must be printed.
   const Folder outer;
   const std::string inner = outer / "inner";
   std::filesystem::create_directory(inner);

@@ -1,5 +1,5 @@
-// Tests `mpirun cairn solve`: the processes agree on one answer, the best of all, and it is printed and written only
-// once.
+// Tests `mpirun cairn solve`: the processes agree on one answer, which is the best that any of them has found. This
+// answer is printed and written only once.
 
 #include "cairn/core/formats/files.h"
 #include "cairn/tests/catch.h"

@@ -36,6 +36,7 @@ TEST_CASE("the quota of control groups of version 2 is the least on the way to t
   CHECK(quota("0::/a/b\n", files) == 1.5);
   CHECK(quota("0::/\n", files) == 4);
   // In a container, /proc may name a path of the host's file system, although the container sees only the root group.
+  // The quota of the root group must then count.
   CHECK(quota("0::/host/docker-1\n", files) == 4);
   CHECK_FALSE(quota("0::/a/b\n", {{"/sys/fs/cgroup/a/b/cpu.max", "max 100000\n"}}));
   CHECK_FALSE(quota("0::/a\n", {}));

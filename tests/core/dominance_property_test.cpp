@@ -326,10 +326,10 @@ TEST_CASE("Lemma 5.4: linearizing an isolated subgraph by its dominant order los
 
 // Lemma 5.4 says that an isolated subgraph can be replaced by a path in any of its dominant orders, without raising the
 // least peak. The lemma requires that the subgraph alone satisfies Equation (1) of Jin et al., which limits negative
-// scratch. Here, the subgraph does not, because the sink overwrites node 3, which is outside of the subgraph. So the
-// internal profile ends with 9 bytes, above the 6 bytes during the sink's step. Dominance then ignores differences
-// below 9 bytes before that end. Both `low` and `high` count as dominant, but replacing the subgraph by `high` raises
-// the least peak.
+// scratch. This subgraph does not satisfy it, because the sink overwrites node 3, which is outside of the subgraph. So
+// the internal profile ends with 9 bytes, above the 6 bytes during the sink's step. One pointer can wait at that end,
+// so dominance ignores all differences below 9 bytes before it. Both `low` and `high` count as dominant, but replacing
+// the subgraph by `high` raises the least peak.
 TEST_CASE("Lemma 5.4 does not hold where the sink takes over storage from outside", "[dominance]") {
   std::vector<Node> nodes{tests::make_node("source", 0), tests::make_node("a", 3, {0}), tests::make_node("b", 3, {0}),
                           tests::make_node("outside", 9), tests::make_node("sink", 9, {1, 2, 3})};

@@ -100,7 +100,8 @@ TEST_CASE("writing follows a link and keeps permissions", "[formats]") {
          (std::filesystem::perms::owner_read | std::filesystem::perms::owner_write)));
   CHECK(folder.entries() == 2);
 
-  // A link may point to a file that does not exist yet. The path is relative to the link's folder.
+  // A link may point to a file that does not exist yet. The path in the link is relative to the link's folder. Writing
+  // to the link must make the file there.
   std::filesystem::create_symlink("later", folder / "dangling");
   write_file(folder / "dangling", "made");
   CHECK(std::filesystem::is_symlink(folder / "dangling"));

@@ -129,7 +129,7 @@ TEST_CASE("a small training step becomes the graph that its references describe"
                                           "norm_backward#6", "conv_backward#7", "use#8"});
   CHECK(cost == 50 + 3 + 2 + 10 + 20 + 5 + 7 + 1 + 30 + 60 + 9);
   CHECK(graph.cost(0) == 53);  // 50 for the op, and 3 for the view of its output
-  // 10 for the op, and 2 for a view of a constant, whose cost is added to the next op.
+  // 10 for the op, and 2 for a view of a constant. The cost of such a view is added to the next op.
   CHECK(graph.cost(1) == 12);
 
   // A mutation becomes an in-place node, which takes over the storage of the mutated tensor. The norm's statistics

@@ -349,6 +349,8 @@ TEST_CASE("numbers that cannot be") {
 
 TEST_CASE("negative scratch is legal down to what the node and its own inputs hold") {
   // Only gamma reads alpha (10 bytes) and beta (4 bytes). Delta (100 bytes) is also read by another node.
+  // So the scratch of gamma may go down to minus the sum of alpha and beta, but not below minus the size of gamma. If
+  // alpha is kept, only beta counts.
   const auto graph_with = [](std::int64_t scratch, std::int64_t size, bool keep_alpha) {
     std::vector<Node> nodes{make_node("alpha", 10), make_node("beta", 4), make_node("delta", 100),
                             make_node("gamma", size, {0, 1, 2}), make_node("end", 1, {2, 3})};

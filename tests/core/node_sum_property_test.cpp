@@ -151,7 +151,8 @@ TEST_CASE("Profile and peak of node-sum schedules and of their prefixes", "[node
   }
 }
 
-// The following tests check statements of section 3 of Jin et al., about cuts and partial schedules.
+// The following tests check statements of section 3 of Jin et al., about cuts and partial schedules. A (topological)
+// cut is a set of nodes that no edge enters. A partial schedule is a sequence of nodes of which every prefix is a cut.
 
 TEST_CASE("Lemmas 3.3 and 3.6: cuts and partial schedules under union and intersection", "[node_sum]") {
   Random random(33);
@@ -222,7 +223,8 @@ TEST_CASE("Theorem 3.1 holds for computation graphs too", "[node_sum]") {
   }
 }
 
-// The following tests check statements of section 4.1 of Jin et al., about eager schedules.
+// The following tests check statements of section 4.1 of Jin et al., about eager schedules. An eager schedule runs a
+// node of positive weight only when no node of weight 0 or less is ready.
 
 TEST_CASE("Lemma 4.3: the eager schedule is one and dominates the schedule it is made from", "[node_sum]") {
   Random random(43);

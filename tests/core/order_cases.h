@@ -37,7 +37,8 @@ inline Values random_values(Random& random, std::int64_t max_length) {
 }
 
 /// Copies `values` entry by entry, sometimes repeats or skips an entry, and adds or subtracts small amounts. So in most
-/// cases it is a close call whether `values` dominates the result.
+/// cases it is a close call whether `values` dominates the result, i.e. whether two pointers can go through both
+/// sequences such that the entry of `values` is never above the entry of the result.
 inline Values near_dominated(Random& random, const Values& values) {
   Values near;
   const int more = random.chance(50) ? 50 : 10, less = random.chance(50) ? 0 : 10;
@@ -147,7 +148,7 @@ inline core::NodeSumGraph random_node_sum_graph(Random& random, core::NodeId min
 }
 
 /// Returns a random topological order. If `eager` is set, the order is eager in the sense of section 4.1 of Jin et al.:
-/// it runs a node of positive weight only when no other node is ready.
+/// it runs a node of positive weight only when no node of weight 0 or less is ready.
 template <class Weight>
 Order random_order(Random& random, const core::reference::OrderModel& model, bool eager, const Weight& weight) {
   Order order;

@@ -103,7 +103,7 @@ TEST_CASE("Jin et al., Example 2.2: schedules of equal peak are not equally good
     return after;
   };
   // In the first two schedules, v8 and v9 run last. So the profile before them is that of the paper's graph G1, which
-  // lacks v8 and v9. The leading 0 of v1 comes in addition.
+  // lacks v8 and v9. In addition, each profile here begins with a 0 for v1.
   using Profile = std::vector<std::int64_t>;
   CHECK(after_each({{v1, v2, v3, v4, v6, v5, v7, v8, v9}}) == Profile{0, 0, 10, 1, 5, 9, 6, 3, 12, 7});
   CHECK(after_each({{v1, v2, v3, v4, v5, v6, v7, v8, v9}}) == Profile{0, 0, 10, 1, 5, 2, 6, 3, 12, 7});

@@ -37,7 +37,7 @@ bool says(const std::string& message, const std::vector<std::string>& parts) {
 TEST_CASE("what is wrong with a plan of a free-standing problem is named") {
   const std::vector<BufferSpec> specs{
       {"a", 0, 9, 4, 1, std::nullopt, std::nullopt, {{3, 5}}}, {"b", 3, 5, 4}, {"c", 6, 9, 8, 8, 8}};
-  const Plan right = plan_of(specs, {0, 0, 8});  // b lies in the gap of a, i.e. while a does not need its bytes
+  const Plan right = plan_of(specs, {0, 0, 8});  // b is live only in the gap of a, in which a needs no bytes
   REQUIRE(check_specs(specs, {}, right) == "");
 
   CHECK(says(check_specs(specs, {}, plan_of(specs, {0, 0, 16})), {"'c'", "must lie at 8"}));
@@ -109,7 +109,8 @@ TEST_CASE("fixed offsets that contradict each other are named") {
   CHECK_FALSE(check_fixed_offsets({}, {}, std::numeric_limits<std::int64_t>::max()).empty());
 }
 
-/// Returns whether the plan satisfies the definition: it counts, for each byte and each time, the buffers that hold it.
+/// Returns whether the plan satisfies the definition. For this, the function counts the buffers that hold each byte at
+/// each time.
 bool right_by_definition(const std::vector<BufferSpec>& specs, const std::vector<AddressRange>& forbidden,
                          const Plan& plan) {
   constexpr std::int64_t kTimes = 16, kBytes = 64;

@@ -146,8 +146,8 @@ Segments all_small_segments(std::int64_t highest) {
 TEST_CASE("Two segments belong together exactly if Definition 6.3 makes no two of them", "[segments]") {
   const Segments all = all_small_segments(5);
   for (const Segment& a : all) {
-    // belong_together() is defined only for segments in the sense of Definition 6.3. Each segment of this list is one,
-    // even if its rise or drop is 0.
+    // belong_together() is defined only for segments in the sense of Definition 6.3. Each segment of this list is
+    // such a segment, even if its rise or drop is 0.
     REQUIRE(literal_segments(zigzag(0, Segments{a})) == Segments{a});
     for (const Segment& b : all) {
       const Values values = zigzag(0, Segments{a, b});
@@ -422,8 +422,9 @@ TEST_CASE("Theorem 6.8: merged segments dominate every other order of the segmen
   }
 }
 
-// Theorem 6.8 of Jin et al. holds for any subset of the segments. It compares their sorted sequence with any order of
-// their nodes that keeps the order of nodes within each segment. Segments of equal sort value may come in any order.
+// Theorem 6.8 of Jin et al. also holds for any subset of the chains' segments: their sorted sequence dominates every
+// order of their nodes that keeps the order of the nodes within each segment. Segments of equal sort value
+// (Definition 6.6) may come in any order.
 TEST_CASE("Theorem 6.8: sorted segments dominate every order of their nodes", "[segments]") {
   Random random(682);
   std::int64_t orders = 0;

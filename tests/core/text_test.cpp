@@ -263,7 +263,8 @@ TEST_CASE("display_width counts columns, and cut_to_width cuts whole characters"
     for (std::size_t columns = 0; columns < 24; ++columns) {
       const std::size_t width = display_width(cut_to_width(text, columns));
       CHECK(width <= columns);
-      // The result may be one column narrower than allowed, if the next character is two columns wide, but no narrower.
+      // If the next character is two columns wide, the result may be one column narrower than allowed. It must not be
+      // narrower than that.
       if (display_width(text) > columns) CHECK(width + 1 >= columns);
       if (display_width(text) <= columns) CHECK(width == display_width(text));
     }

@@ -269,8 +269,9 @@ std::vector<Node> two_values() {
   return {make_node("a", 10, {}, 1), make_node("b", 20, {}, 1), kept(make_node("c", 1, {}, 10)),
           kept(make_node("d", 1, {0, 1}, 1))};
 }
-// Both evicts may start after step 1. The link copies `b` first, because the evict of `b` has the earlier `finish`. The
-// fetch of `b` may also start after step 1. The fetch of `a`, which comes first in the list, may start after step 2.
+// Both evicts may start after step 1. The link copies `b` first, because the evict of `b` has the earlier `finish`,
+// i.e. the earlier step before which it must be complete. The fetch of `b` may also start after step 1. The fetch of
+// `a`, which comes first in the list, may start after step 2.
 const Transfers kTwoValues{{{0, 0, 1, 3}, {1, 1, 1, 2}}, {{0, 2, 3}, {1, 1, 3}}};
 
 TEST_CASE("worked: both directions at once, in the order of service") {
@@ -303,8 +304,8 @@ TEST_CASE("worked: one direction at a time") {
 }
 
 TEST_CASE("worked: a kept value comes back at the end") {
-  // The fetch need not be complete before the end of the schedule (`finish` = 3 steps), and the makespan includes it. A
-  // copy takes 1 + 8 / 4 = 3 ns.
+  // The fetch need not be complete before the end of the schedule (`finish` is 3, the number of steps), and the
+  // makespan includes the fetch. A copy takes 1 + 8 / 4 = 3 ns.
   check_worked({.nodes = {kept(make_node("a", 8, {}, 1)), make_node("b", 8, {0}, 2), make_node("c", 9, {1}, 1)},
                 .transfers = {{{0, 0, 0, 2}}, {{0, 2, 3}}},
                 .link = {.bytes_per_second = 4'000'000'000, .latency_ns = 1},
@@ -339,7 +340,7 @@ TEST_CASE("worked: a fetched value is later than one computed in the step before
 
 TEST_CASE("worked: one evict serves two fetches") {
   // The host holds the 10 bytes of `a` from the end of step 0 to the beginning of step 4. The device holds them during
-  // steps 0, 2 and 4, and between the steps before and after: 0 to 1, 1 to 2, and 3 to 4.
+  // steps 0, 2 and 4, and also between steps 0 and 1, between 1 and 2, and between 3 and 4.
   const std::vector<Node> nodes{make_node("a", 10), make_node("b", 2), make_node("c", 3, {0}), make_node("d", 4),
                                 kept(make_node("e", 1, {0}))};
   const Transfers transfers{{{0, 0, 0, 1}}, {{0, 1, 2}, {0, 3, 4}}};

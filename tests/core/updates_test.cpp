@@ -69,7 +69,8 @@ struct Updated {
   std::int32_t add(Resident resident) { return builder.add_resident(std::move(resident)); }
   Op& op() { return *builder.node(update).op; }
 
-  /// Adds a second node with the op of the update, which also reads the same gradient. Returns the op, for changes.
+  /// Adds a second node with the op of the update, which also reads the same gradient. Returns the op, so that the
+  /// test can change it.
   Op& add_again() {
     Node again = builder.node(update);
     again.name = "again";

@@ -34,8 +34,8 @@ std::string file(int version, const std::string& nodes) {
   return R"({"format":"cairn.graph","version":)" + std::to_string(version) + R"(,"nodes":[)" + nodes + "]}";
 }
 
-/// Returns a graph of three nodes. Node norm has the outputs x (100 bytes) and statistics (4 bytes). Node use reads x.
-/// Node backward reads use and statistics.
+/// Returns a graph of three nodes. Node `norm` has the outputs `x` (100 bytes) and `statistics` (4 bytes). Node `use`
+/// reads `x`. Node `backward` reads the output of `use` and `statistics`.
 GraphBuilder norm() {
   GraphBuilder builder("norm");
   Node node = make_node("norm");

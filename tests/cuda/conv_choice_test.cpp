@@ -69,8 +69,8 @@ TEST_CASE("the first engine is taken alone if it is near what can be reached") {
 }
 
 TEST_CASE("a slow engine is compared with others, with im2col, and with engines of a large workspace") {
-  // The engine that needs 300 bytes of workspace exceeds both limits. The engine with workspace nullopt must not be
-  // used.
+  // The engine that needs 300 bytes of workspace exceeds both limits on workspace (kLimits). The engine with workspace
+  // nullopt must not be used.
   InventedTrials trials({{200, 2.0}, {300, 0.1}, {16, 9.0}, {std::nullopt, 0.1}, {32, 8.0}}, {std::nullopt, 64, 5});
   const ConvVariants found = find_variants(trials, kLimits);
   CHECK(scratches(found) == std::vector<std::int64_t>{16, 64, 200});

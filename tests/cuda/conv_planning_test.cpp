@@ -243,7 +243,8 @@ TEST_CASE("ResNet-50 takes one of the first five engines that its precision perm
   }
 }
 
-// Prints a table for docs/cuda.md: how far down cuDNN's list the engine is that ResNet-50 uses.
+// Prints a table for docs/cuda.md, which shows the places of the engines that ResNet-50 uses in cuDNN's lists of
+// proposals.
 TEST_CASE("table of the places that ResNet-50 takes", "[.][table]") {
   if (cannot_plan()) return;
   constexpr std::array kLimits = {kSmallWorkspace, 256 * kMiB, kLargeWorkspace};

@@ -106,7 +106,8 @@ struct Expected {
 
 /// Returns the largest ratio of an actual error to the permitted error of the precision, or NaN if a result is NaN.
 double worst_error(const std::vector<double>& got, const Expected& expected, Precision precision) {
-  // Rounding a factor to TF32 changes it by at most 2^-10 of its value, and each term has two factors.
+  // Rounding a factor to TF32 changes it by at most 2^-10 of its value. Each term has two factors, so the term changes
+  // by about 2^-9 of its value at most.
   const double factors = precision.tf32 ? 0x1p-9 : 0;
   const double stored = precision.type == ElementType::bf16 ? 0x1p-8 : 0x1p-23, sums = 1e-5;
   double worst = 0;

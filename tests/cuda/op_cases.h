@@ -123,7 +123,9 @@ inline std::vector<OpCase> rare_op_cases(bool large) {
                        std::int64_t limit = 1) {
     cases.push_back({{.kind = kind, .shape = std::move(out), .attrs = std::move(attrs)}, std::move(args), limit});
   };
-  // A row of at most 8 KiB is computed by a warp, and a row of more than 64 KiB by a block of 1024 threads.
+  // Rows of at most 8 KiB, added up over an op's arguments, are computed by a warp, and longer rows by a block of 256
+  // threads. If the op reads its rows twice, rows of more than 64 KiB are computed by a block of 1024 threads. The
+  // first of the following lengths is above 8 KiB, the second above 64 KiB.
   for (const std::int64_t cols : {5000, 40'000}) {
     const Shape x{2, cols}, params{2, cols}, stats{2, 2};
     add(OpKind::softmax, x, {x});
@@ -162,7 +164,9 @@ inline std::vector<OpCase> rare_op_cases(bool large) {
     const Shape x{2, 384, 384, c}, weight{4, 3, 3, c}, y{2, 384, 384, 4};
     add(OpKind::conv2d_grad_weight, weight, {y, x}, {.stride = 1, .pad = 1});
   }
-  for (const std::int64_t n : {9, 64})  // rows of A, or of both A and C, do not begin at multiples of 16 bytes
+  // If n is 64, the kernels must pad the rows of A, which do not begin at multiples of 16 bytes. If n is 9, they must
+  // pad the rows of A and C.
+  for (const std::int64_t n : {9, 64})
     add(OpKind::matmul, {1, 33, n}, {{1, 33 * 41}, {1, 41 * n}}, {.m = 33, .n = n, .k = 41});
   return cases;
 }

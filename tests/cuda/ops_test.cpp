@@ -28,7 +28,7 @@ std::vector<OpCase> few_cases() {
   return few;
 }
 
-/// Returns the sum over the pixels of each channel of each image.
+/// Returns, for each channel of each image, the sum over its pixels.
 std::vector<double> of_planes(const std::vector<double>& values, const core::Shape& shape) {
   const auto pixels = static_cast<std::size_t>(shape[1] * shape[2]), channels = static_cast<std::size_t>(shape[3]);
   std::vector<double> sums(values.size() / pixels);

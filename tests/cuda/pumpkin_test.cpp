@@ -40,7 +40,8 @@ void check_small(int pumpkins) {
                        .copies = random.between(1, 3),
                        .length = random.between(0, 12),
                        .bytes = random.pick(std::vector<std::int64_t>{1, 2, 5, 40, 1000})};
-    // In a third of the cases, numbers are too large for a NarrowTable, so that a WideTable is used.
+    // In a third of the cases, numbers need more than 32 bits. They do not fit into a NarrowTable, so a WideTable is
+    // used.
     if (i % 3 == 2) shape.bytes = std::int64_t{1} << 40;
     const solvers::PumpkinProblem problem = random_pumpkin(random, shape);
     solvers::PumpkinOptions options{.chunk = random.between(1, 1000), .go_on = [](std::int64_t) { return true; }};

@@ -44,8 +44,8 @@ class InOrder {
   fake::Order before_;
 };
 
-/// Calls `body` once for each order in which the fake runtime can run pending work, and eight times for the random
-/// order.
+/// Calls `body` for each order in which the fake runtime can run pending work: once each for the orders `late` and
+/// `early`, and eight times for the order `random`, with different seeds.
 inline void in_every_order(const std::function<void()>& body) {
   for (const fake::Order order : {fake::Order::late, fake::Order::early, fake::Order::random}) {
     for (std::uint64_t seed = 0; seed < (order == fake::Order::random ? 8 : 1); ++seed) {

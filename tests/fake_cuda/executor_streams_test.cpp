@@ -52,8 +52,8 @@ std::vector<Results> results_of_steps(Executor& executor) {
 /// Returns a graph of a source and `count` branches. Each branch reads the source, and consists of two large synthetic
 /// nodes and a kept node.
 Graph branches(int count) {
-  // The outputs are too large for the kernel SmallSynthetic. So the nodes use two launches, which pass hashes through
-  // a separate memory.
+  // The outputs are too large for the kernel SmallSynthetic. So each node takes two launches. The first launch
+  // passes hashes to the second through a separate memory.
   constexpr std::int64_t kBytes = 40'000;
   std::vector<core::Node> nodes{make_node("source", kBytes)};
   for (int b = 0; b < count; ++b) {
@@ -179,7 +179,8 @@ TEST_CASE("streams: a step that lacks a wait has other bits in some order") {
   std::int64_t planted = 0, found = 0;
   Random random(52);
   for (int i = 0; i < 30; ++i) {
-    // Every node has bytes and runs once. So every wait protects bytes that some node reads later.
+    // Every node has bytes and runs once. So every wait protects bytes that some node reads later. If a wait is left
+    // out, the results must be different in some order.
     std::vector<core::Node> nodes =
         random_nodes(random, {.min_nodes = 6, .max_nodes = 10, .scratch = false, .in_place = false});
     for (core::Node& node : nodes) node.size += 8;
@@ -191,7 +192,7 @@ TEST_CASE("streams: a step that lacks a wait has other bits in some order") {
     const Results expected = results_of(program);
     for (std::int64_t wait = 1; wait <= inner_waits(program, 2); ++wait) {
       ++planted;
-      // Wait 1 is where the streams fork.
+      // Wait 1 is where the streams fork. The waits between streams follow it.
       fake::drop_wait(1 + wait);
       Executor executor(device, program, {.streams = 2});
       bool same = true;

@@ -421,7 +421,8 @@ TEST_CASE("any call may fail while values are set, staged and read: an error say
     const cuda::DeviceMemory memory = cuda::device_memory(35 * sizeof(float));
     const cuda::Stream stream = cuda::make_stream();
     Executor executor(device, program);
-    // If a call fails, the record of an event can still be pending on the caller's stream.
+    // If a call fails, the record of an event can still be pending on the caller's stream. So the test waits for this
+    // stream before the stream is destroyed.
     const WaitAtEnd wait{stream.get()};
     runtime::TensorView on_device(memory.get(), core::ElementType::f32, 35, true);
     on_device.stream = stream.get();

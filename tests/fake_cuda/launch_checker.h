@@ -36,8 +36,8 @@ inline constexpr Card kCards[] = {
     {"B200", 227 * kKiB, 180, 148, 2048}, {"RTX 4090", 99 * kKiB, 24, 128, 1536},
 };
 
-/// Checks that the card permits a launch of `teams` teams of `threads` threads with `shared_bytes` of shared memory
-/// each.
+/// Checks that the card permits a launch of `teams` teams. A team is a group of threads that execute a kernel's functor
+/// together: one thread, a warp or a block. Each team has `threads` threads and `shared_bytes` bytes of shared memory.
 inline void check_launch(const Card& card, int threads, std::int64_t teams, std::int64_t shared_bytes) {
   CHECK((threads == 1 || (threads >= 32 && threads <= kThreadsOfBlock && threads % 32 == 0)));
   CHECK((threads > 1 || shared_bytes == 0));

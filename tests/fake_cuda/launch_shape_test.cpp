@@ -37,7 +37,7 @@ using core::OpKind;
 using core::Shape;
 
 /// A library that computes nothing and leaves as much work as possible to Cairn's own kernels. It adds no biases, and
-/// computes every product in tiles. It offers convolutions only if `convolves` is true.
+/// wants Cairn to divide every product into tiles. It offers convolutions only if `convolves` is true.
 class IdleLibrary : public runtime::device::Library {
  public:
   explicit IdleLibrary(bool convolves = false) : convolves_(convolves) {}
@@ -180,8 +180,8 @@ void launch_random_ops(LaunchChecker& checker, const Card& card, Sizes& sizes) {
   run(OpKind::upsample_grad, x, {{x[0], 2 * x[1], 2 * x[2], x[3]}});
 }
 
-/// Lets the checker see all launches of a training step: the first step, which overwrites scratch, and the search for
-/// the end of the memory that was written.
+/// Lets the checker see all launches of the first training step of an executor. This step also overwrites scratch with
+/// a fixed byte. After it, the executor searches for the end of the memory that was written.
 void launch_step(LaunchChecker& checker, const core::Graph& given, std::int64_t guard_bytes, bool tf32) {
   IdleLibrary library;
   const core::Graph graph = runtime::device::with_scratch(checker, library, given, tf32);

@@ -94,8 +94,9 @@ void launch_simulator(LaunchChecker& checker, const core::Graph& graph, std::int
   evaluated(simulator, orders);
 }
 
-/// Checks that the functors which handle kLanes orders at once were launched with arrays in Space. If the card's shared
-/// memory is too small even for a graph of one node, checks that the functors with arrays in it were not launched.
+/// Checks that the functors which handle kLanes orders at once were launched with their arrays in Space, i.e. in shared
+/// or in global memory. If the arrays of EvaluateKeys would take more than half of the card's shared memory even for a
+/// graph of one node, checks instead that EvaluateKeys and RankKeys were not launched with arrays in shared memory.
 template <class Sum, int kLanes, class Space>
 void check_lanes(const LaunchChecker& checker) {
   using Id = std::uint16_t;
@@ -132,7 +133,8 @@ TEST_CASE("the simulator runs with the limits of every card") {
   for (const Card& card : kCards) {
     INFO(card.name);
     CardOnHost machine(card);
-    // Only for the small graphs of this list do the arrays of a team fit into shared memory.
+    // The arrays of a team (a group of threads that work together) fit into shared memory only for the small graphs of
+    // this list. For the others, the arrays are in global memory.
     for (const core::NodeId nodes : {3, 60, 500, 2'000, 6'000, 20'000}) {
       const core::Graph graph = models::generate_layered({.nodes = nodes, .edge_density = 0.01, .seed = 1});
       simulate<std::uint16_t>(machine, graph, nodes <= 60 ? 700 : nodes <= 2'000 ? 40 : 3);
@@ -165,7 +167,8 @@ TEST_CASE("no card refuses a launch of the simulator, whatever the size of the g
   };
   for (const bool wide : {false, true}) {
     for (int round = 0; round < kRounds; ++round) {
-      // Half of the graphs have so few nodes that the arrays of several lanes fit into shared memory together.
+      // Half of the graphs have so few nodes that the arrays of several lanes, i.e. of several orders that a kernel
+      // handles at once, fit into shared memory together.
       const core::NodeId most = round % 2 == 0 ? 6'000 : kMostNarrow;
       const std::int64_t nodes = round % 4 < 2 ? 1 + sizes.below(most) : sizes.up_to(most);
       launch(static_cast<core::NodeId>(nodes), wide, sizes.up_to(1 << 14));

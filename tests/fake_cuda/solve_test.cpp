@@ -1,5 +1,5 @@
-// Tests that `cairn solve --backend cuda`, which fills its tables on a fake device, finds the same schedules as `cairn
-// solve` on the host.
+// Tests that `cairn solve --backend cuda` finds the same schedules as `cairn solve` on the host. With this option, the
+// command fills the tables of its dynamic programs on a fake device.
 #include "cairn/tests/catch.h"
 #include "cairn/tests/fake_cuda/fake_command.h"
 

@@ -195,7 +195,7 @@ TEST_CASE("passages of different steps and seeds are drawn independently") {
     }
   }
   // About 16 of 2,400 random passages begin where an earlier passage does: 2400^2 / (2 * 179955), with 179,955 places
-  // to begin.
+  // to begin. So most places must be different.
   CHECK(different.size() > 2350);
 }
 

@@ -16,7 +16,7 @@ bool ends_with(const std::string& text, const std::string& end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-/// Returns whether the loss does not depend on this weight, which is a bias. Its gradient is then 0.
+/// Returns whether `weight` is one of the biases on which the loss does not depend. The gradient of such a bias is 0.
 bool is_invisible(const std::string& weight) {
   // The bias of the keys adds the same number to all scores of a query, which does not change their softmax.
   if (ends_with(weight, ".key.bias")) return true;

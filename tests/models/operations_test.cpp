@@ -118,9 +118,10 @@ TEST_CASE("two linear layers, operation by operation") {
   }
   CHECK(found == static_cast<std::int64_t>(elements.size()));
   CHECK(assigned == 4);
-  // This sum is the number of descriptors (docs/operations.md). In the forward pass, each layer reads its weight and
-  // its bias and takes three shapes. The first layer also reads the data. The loss reads the target and takes two
-  // shapes. The remaining terms belong to the backward pass, in the order of its nodes.
+  // This sum is the number of descriptors: nodes of 64 bytes that only describe a tensor, such as reads of resident
+  // tensors, shapes and views (docs/operations.md). In the forward pass, each layer reads its weight and its bias and
+  // takes three shapes. The first layer also reads the data. The loss reads the target and takes two shapes. The
+  // remaining terms belong to the backward pass, in the order of its nodes.
   CHECK(descriptors == (1 + 5) + 5 + 3 + 1 + (2 + 2 + 2) + (2 + 2 + 1) + (2 + 3) + (2 + 2));
   // This sum is the number of edges. The terms are those of the two layers, of ReLU, of the loss and its gradient, and
   // then of the gradients of the second layer, of ReLU and of the first layer.

@@ -347,8 +347,9 @@ TEST_CASE("layered graphs are like the published ones") {
 }
 
 TEST_CASE("the edges of two neighbouring layers have the number and the nodes that are asked for") {
-  // With a single layer between source and sink, there are no edges to choose. At edge density 1, all pairs of nodes in
-  // neighbouring layers have an edge. At density 0, each node has only one such edge.
+  // With a single layer between source and sink, there are no edges to choose: each of its 48 nodes has two edges. At
+  // edge density 1, all pairs of nodes in neighbouring layers have an edge. At density 0, each node has only one such
+  // edge.
   const Graph wide = generate_layered({.nodes = 50, .width = 100, .layers_variance = 0, .seed = 1});
   CHECK(wide.edge_count() == 96);
   const LayeredOptions square{.nodes = 102,

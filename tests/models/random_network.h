@@ -21,8 +21,9 @@ struct RandomNetworkOptions {
   bool kept = false;       ///< whether some activations are kept
 };
 
-/// Draws small networks. All their activations have the shape [2, 2, 2, 4], so that any op can read any of them. Ops
-/// can share a weight, even a product and a transposed product can, and a weight can be computed from other weights.
+/// Draws small networks. All their activations have the shape [2, 2, 2, 4], so that any op can read any of them.
+/// Several ops can read the same weight, even a product and a transposed product. A weight can be computed from other
+/// weights.
 class RandomNetwork {
  public:
   RandomNetwork(Random& random, const models::BuildOptions& options, const RandomNetworkOptions& network = {})

@@ -115,8 +115,9 @@ TEST_CASE("node counts follow from the architecture") {
       const core::Graph graph = build(name, {});
       // The last term stands for the four other nodes: max pool, mean pool, the linear layer and the loss.
       CHECK(count(graph, false) == 3 * convs + relus + blocks + 4);
-      // Each convolution except the first has two gradients, each batch norm has two, each block adds two gradients up,
-      // and the linear layer has three gradients.
+      // Each convolution has two gradients, except the first, which has one. Each batch norm has two gradients, each
+      // ReLU has one, and each block adds two gradients up. The last terms stand for the two poolings (one gradient
+      // each), the linear layer (three gradients) and the loss (one gradient).
       CHECK(count(graph, true) == (2 * convs - 1) + 2 * convs + relus + blocks + 2 + 3 + 1);
     }
   }

@@ -88,7 +88,7 @@ TEST_CASE("a device is shared by what is resident, the context, libraries and th
 
 TEST_CASE("the largest batch fits, and the next one is not known to") {
   // Tries all batch sizes: `as_it_is` becomes the largest whose baseline fits, and `needs` the largest whose lower
-  // bound does.
+  // bound fits.
   const fit::Problem eight(ffn(8, "adam"));
   const std::int64_t budget = eight.rounded_up(256).baseline.peak;
   std::int64_t as_it_is = 0, needs = 0;

@@ -133,8 +133,8 @@ TEST_CASE("what memory has no room for is known before any search") {
   const auto problem = [&](const std::string& budget) { return fit::Problem(graph.prepared, budget).rounded_up(256); };
   const fit::Problem whole = problem("100%"), most = problem("200%"), none = problem("");
   REQUIRE(whole.plan_bound() < whole.baseline.peak);
-  // Memory suffices for an arena of the lower bound, but not for the baseline. So it does not suffice for budgets of at
-  // least the baseline's peak either. A lower budget, or none, may still be met, so it is not refused.
+  // Memory suffices for an arena as large as the lower bound, but not for the baseline. So it does not suffice for
+  // budgets of at least the baseline's peak either. A lower budget, or none, may still be met, so it is not refused.
   SmallHost small(whole.plan_bound());
   CHECK_THROWS_AS(pipeline::require_memory(small, graph.prepared, whole), core::MemoryError);
   CHECK_THROWS_AS(pipeline::require_memory(small, graph.prepared, most), core::MemoryError);
@@ -276,8 +276,8 @@ TEST_CASE("baseline and schedule are executed by turns, after one execution each
   }
   CHECK(report::timing_text(result) == "median of 3 executions each, alternating, after one to warm up");
 
-  // Without `repeats`, there are at least three executions. If the time limit has passed, there is only the one that is
-  // necessary.
+  // Without `repeats`, there are at least three executions. If the time limit has passed, only one execution takes
+  // place, because its outputs are needed.
   CHECK(pipeline::run(*backend, graph, decision).baseline_run->timings.size() >= 3);
   const auto late = pipeline::run(*backend, graph, decision, {.limit = {.seconds = -1}});
   CHECK(late.baseline_run->timings.size() == 1);

@@ -131,8 +131,8 @@ void each_type(const Body& body) {
   body(U64{}, "f64");
 }
 
-/// Checks the result of an atomic operation and the memory after it, in each space. The operands are b and c of a
-/// thread.
+/// Checks the result of an atomic operation and the memory after it, in each memory space. The operands of a thread are
+/// the values b and c of its Triple.
 template <class T, class F>
 void check_atomic(const std::string& operation, const std::string& type, const F& f) {
   const auto own = [](int number) { return register_of(letter<T>(), number); };

@@ -56,8 +56,8 @@ mov.u32 %w0, %tid.x;
 mul.wide.u32 %x1, %w0, 8;
 add.s64 %x2, %x0, %x1;
 )";
-/// The messages if a thread reads what another thread writes without waiting for it. The message depends on whether the
-/// read or the write happens first.
+/// The possible messages if a thread reads what another thread writes, and does not wait for that thread. The message
+/// depends on whether the read or the write happens first.
 const std::string kRaceOrUnwritten = "a race|shared memory, which was never written";
 const std::string kShared = ".shared .align 8 .b8 room[1024];\n";
 const std::string kOwnShared = R"(
@@ -95,8 +95,8 @@ TEST_CASE("PTX: a report names the kernel, the lines, the block and the thread")
   CHECK(faults(beyond, hundred, {2}, {60},
                "^test, PTX line 21, own.cu:30: block 1, thread 40 accesses 8 bytes at 0x[0-9a-f]+, 0 bytes behind an "
                "allocation of 800") == 20);
-  // In this text, the compiler has inlined a function of lanes.h into two functions of machine.cuh, and both of them
-  // into own.cu.
+  // In this text, the compiler has inlined a function of lanes.h into a function of machine.cuh, that one into another
+  // function of machine.cuh, and that one into own.cu. The report must name the innermost line of each file.
   Kernel inlined(
       1,
       kOwnSlot +
@@ -127,7 +127,8 @@ TEST_CASE("PTX: opcodes with modifiers that are not implemented are refused") {
     }
     return false;
   };
-  // In each pair, the first instruction is implemented. The second has a modifier that is not implemented.
+  // In each pair, the first instruction is implemented. The second has a modifier that is not implemented,
+  // and must be refused.
   const std::pair<std::string, std::string> pairs[] = {
       {"fence.acq_rel.gpu;", "fence.proxy.alias;"},
       {"fence.sc.cta;", "fence.acq_rel.cluster;"},
@@ -274,7 +275,8 @@ $END:
   Kernel met(1, with(by_all, {{"BARRIER", "bar.sync 0;"}}));
   CHECK(faults(met, hundred, {2}, {40}, "") == 0);
   Kernel apart(1, with(by_all, {{"BARRIER", ""}}));
-  // There are 19 runs at least: in a rare run, the reading block is so early that nothing was written yet.
+  // At least 19 of the 20 runs must report the race. In a rare run, the reading block is so early that nothing was
+  // written yet, and there is no race.
   CHECK(faults(apart, hundred, {2}, {40}, "a race") >= 19);
 }
 
@@ -309,7 +311,8 @@ $END:
   };
   CHECK(faults_of(kernel(thread, narrow + narrow_flag, narrow_seen, narrow), {1}, {40}, "") == 0);
   CHECK(faults_of(kernel(block, wide + flag, seen, wide), {3}, {1}, "") == 0);
-  // In these three cases, the scope is too narrow: that of the writer's fence, of the reader's fence, or of the flag.
+  // In each of the next three cases, one scope is too narrow, so there is a race. It is the scope of the writer's
+  // fence, of the reader's fence, or of the accesses to the flag.
   CHECK(faults_of(kernel(block, narrow + flag, seen, wide), {3}, {1}, "a race") == 20);
   CHECK(faults_of(kernel(block, wide + flag, seen, narrow), {3}, {1}, "a race") == 20);
   CHECK(faults_of(kernel(block, wide + narrow_flag, narrow_seen, wide), {3}, {1}, "a race") == 20);
@@ -465,7 +468,7 @@ st.global.u32 [%x2+24], %w8;
 
 TEST_CASE("PTX: threads of a warp that wait for each other, and blocks that wait for blocks, go on") {
   // Every lane takes the same lock. The lane that holds it is further ahead in the code than the lanes that spin for
-  // it.
+  // it. The interpreter must run that lane, too, or the kernel would never end.
   Kernel lock(1, R"(
 ld.param.u64 %x0, [p0];
 $AGAIN:
@@ -539,7 +542,8 @@ TEST_CASE("PTX: counts of sectors, bank conflicts, divergence and atomics") {
   CHECK(count(own + "st.local.v2.u64 [%x5+16], {%x5, %x5};").local_sectors == 16);
   CHECK(count(own + "cvta.local.u64 %x6, %x5;\nst.u16 [%x6], %w0;", 9).local_sectors == 2);
   const std::string apart = "and.b32 %w1, %w0, 4;\ncvt.u64.u32 %x6, %w1;\nadd.s64 %x5, %x5, %x6;\n";
-  // Each of the eight sectors has words of two local addresses.
+  // In each group of eight lanes, four lanes use one local address, and four use another. The words of different
+  // addresses are in different sectors. So the four groups touch two sectors each.
   CHECK(count(own + apart + "st.local.u32 [%x5], %w0;").local_sectors == 8);
   const Counts barriers = count("bar.sync 0;\nbar.warp.sync -1;", 64);
   CHECK(barriers.warp_instructions[static_cast<std::size_t>(Class::barrier)] == 4);

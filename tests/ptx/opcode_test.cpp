@@ -1,4 +1,4 @@
-// Compares the result of each opcode that computes one from its operands with an expression in C++.
+// Tests the opcodes that compute a result from their operands. Compares each result with that of an expression in C++.
 #include <algorithm>
 #include <array>
 #include <bit>

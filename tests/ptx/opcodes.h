@@ -190,7 +190,7 @@ void check_function(const Triples& values, const std::string& opcode, const std:
   });
 }
 /// Checks that an instruction has the same results as the function f. The types of f's parameters and result are those
-/// of the instruction. The operands are the first of a, b and c, as many as f has parameters. `opcode` is an opcode
+/// of the instruction. If f has n parameters, the operands are the first n of a, b and c. `opcode` is an opcode
 /// with its modifiers. It may also be a text with semicolons, which must put the result into the register with the
 /// number 3.
 template <class F>

@@ -59,8 +59,9 @@ std::vector<std::pair<std::string, Counts>>& detailed() {
   return rows;
 }
 
-/// Prints a second table about the kernels since the last call: how many instructions of each kind they run per 1000
-/// warp instructions, and how many divergent branches and accesses they have that slow them down.
+/// Prints a second table about the kernels since the last call. Per 1000 warp instructions of a kernel, it has the
+/// number of instructions of each kind, and the numbers of three things that slow a kernel down: divergent branches,
+/// sectors of local memory, and atomics of several lanes at one address.
 void print_details(std::string_view first) {
   fmt::print("\n| In 1000 warp instructions: {} |", first);
   for (const std::string_view name : kClassNames) fmt::print(" {} |", name);
@@ -95,8 +96,9 @@ std::vector<Counts> own_counts() {
   return own;
 }
 
-/// Prints a line about an op's kernels: their warp instructions per KiB that the op has to move, the ratio of the bytes
-/// that they move to these bytes, and the largest fraction of each card's memory bandwidth that they can reach.
+/// Prints a line about the kernels of an op that has to move `bytes` bytes. The line has the number of warp
+/// instructions per KiB of `bytes`, the number of bytes that the kernels really move divided by `bytes`, and for each
+/// card the largest fraction of its memory bandwidth that the op can reach.
 void print_op(const std::string& name, std::int64_t bytes) {
   constexpr double kKiB = 1024, kSectorBytes = 32, kBytesOfGbUs = 1e3;
   const std::vector<Counts> kernels = own_counts();
@@ -132,8 +134,8 @@ std::string name_of(const std::string& mangled) {
   return name.substr(0, name.find('<'));
 }
 
-/// Counts what `run` does for `items` items. Prints a line for each kernel that runs a notable part of the
-/// instructions. The numbers in the line are per item.
+/// Counts the work of run(), which handles `items` items, such as schedules. Prints a line for each kernel that runs a
+/// notable part of the instructions. The numbers in the line are per item.
 void print_kernels(const std::string& title, double items, const std::function<void()>& run) {
   reset_counts();
   run();
@@ -160,7 +162,7 @@ void print_kernels(const std::string& title, double items, const std::function<v
 
 constexpr std::int64_t kCandidates = 64;
 
-/// Counts the work of evaluating given candidates, and of drawing and evaluating random candidates.
+/// Counts the work of evaluating given schedules (candidates), and of drawing and evaluating random schedules.
 void print_evaluation(const std::string& name, const core::Graph& graph, const sim::Generator& generator) {
   const auto device = cuda::device_simulator(graph);
   const sim::ScheduleBatch batch = sim::host_simulator(graph)->generate(generator, 0, kCandidates);

@@ -190,8 +190,8 @@ class Device : public fake::MemoryWatch {
 
   /// Writes two lists to the files that the environment variables CAIRN_PTX_KERNELS and CAIRN_PTX_WAITS name. The first
   /// list has the name of each kernel with its number of launches. The second has each instruction of these
-  /// kernels that waits for other threads or orders memory. If the environment variable CAIRN_PTX_DROP names one of
-  /// them, it is left out.
+  /// kernels that waits for other threads or orders memory. The environment variable CAIRN_PTX_DROP can name an
+  /// instruction of the second list, which drop_wait() then removes from its kernel.
   void list() const {
     if (dropped_ran) std::fprintf(stderr, "the dropped instruction was reached\n");
     // Launches are summed over object files, because several of them can have the same kernel.
@@ -225,8 +225,9 @@ class Device : public fake::MemoryWatch {
     fake::fail_device(error.what());
   }
 
-  /// Adds the barriers, synchronisations of warps and fences of a decoded program to a list. If the environment
-  /// variable CAIRN_PTX_DROP names one of them as the list does, removes it. Tests should notice this defect.
+  /// Adds the barriers, synchronisations of warps and fences of a decoded program to the list `waits_`. If the
+  /// environment variable CAIRN_PTX_DROP is equal to the list's text for one of these instructions, removes the
+  /// instruction from the program. Tests should notice this defect.
   void drop_wait(Program& program) {
     for (Instruction& instruction : program.code) {
       const bool waits = instruction.kind == Class::fence ||

@@ -19,9 +19,9 @@ using runtime::device::GemmShape;
 
 constexpr int kThreads = 64;
 
-/// Computes matrix products. Each thread computes the elements of one column in every gridDim.y-th row, in product
-/// number blockIdx.z. The kernel also overwrites the workspace, because a library may do so. The strides of the shape
-/// must be set.
+/// Computes a batch of matrix products. The blocks with the same blockIdx.z compute the product of this number. A
+/// thread computes elements of one column of the product: in row blockIdx.y and in every gridDim.y-th row after it. The
+/// kernel also overwrites the workspace, because a library may do so. The strides of the shape must be set.
 template <class T>
 __global__ void plain_product(GemmShape s, GemmOperands o, std::uint8_t* workspace, std::int64_t workspace_bytes) {
   using runtime::device::to_float;

@@ -1,6 +1,6 @@
-// Runs the simulator's kernels with every number of lanes, in shared and in global memory, and with 32-bit and 64-bit
-// sums. The size of the graph and the shared memory of a block, which the tests vary, decide which of these kernels
-// run.
+// Runs the simulator's kernels with every number of lanes (schedules that a kernel evaluates at once), in shared and in
+// global memory, and with 32-bit and 64-bit sums. The size of the graph and the shared memory of a block, which the
+// tests vary, decide which of these kernels run.
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -76,7 +76,8 @@ TEST_CASE("PTX: the simulator computes the same with any number of lanes, in sha
   if (no_device()) return;
   Random random(7);
   bool several = false;
-  // The sizes descend, because a kernel's limit is set only once, to the first value.
+  // The sizes descend, because the limit of a kernel is set only once, to the first value. Later launches must not
+  // exceed this limit.
   for (const int kib : {227, 100, 48, 28, 20, 14, 5}) {
     const SharedMemory shared(kib << 10);
     for (const bool large : {false, true}) {
@@ -98,7 +99,8 @@ TEST_CASE("PTX: candidates with transfers have the same outcomes in shared and i
   const sim::ScheduleBatch batch = moved_batch(graph, schedules);
   const auto host = sim::host_simulator(graph, 1);
   const sim::Generator generator{.seed = 3, .moves = 5, .transfers = 4};
-  // The sizes descend, because a kernel's limit is set only once, to the first value.
+  // The sizes descend, because the limit of a kernel is set only once, to the first value. Later launches must not
+  // exceed this limit.
   for (const int kib : {227, 5}) {
     const SharedMemory shared(kib << 10);
     INFO(kib << " KiB");

@@ -7,7 +7,9 @@ import itertools
 import json
 import sys
 
-UNIT = 2**60  # prices are rounded down to multiples of 1/UNIT, so that all sums are whole numbers
+# A price is a cost per byte (see any_below). Prices are rounded down to multiples of 1/UNIT, so that all sums are whole
+# numbers.
+UNIT = 2**60
 
 
 class Refused(Exception):
@@ -69,8 +71,9 @@ def measure(graph, steps):
 
 
 class Moments:
-    """What holds in every schedule that keeps the order rule at the moments when some chosen nodes run for the first
-    time (docs/remat/certificate.md)."""
+    """Facts that hold in every schedule that the order rule permits. A moment is the time at which one of `nodes` runs
+    for the first time. Moments count from 0. Stage t is the part of a schedule between the moments t - 1 and t. See
+    docs/remat/certificate.md."""
 
     def __init__(self, graph, nodes, rule, budget):
         self.count, self.room = len(nodes), [
@@ -101,8 +104,9 @@ class Moments:
         return before, after
 
     def held(self, x, runs, read):
-        """Returns the moments at which the value x takes memory if its node runs in the stages `runs` and other nodes
-        read it in the stages `read`. Returns None if some reader runs before x is made."""
+        """Returns the moments at which the value x must be in memory, if its node runs in the stages `runs` and other
+        nodes read x in the stages `read`. Leaves out the moments at which `room` already counts x. Returns None if some
+        reader runs before x is made."""
         at = set()
         for t in read - runs:
             while t > 0 and t - 1 not in self.free[x]:
@@ -117,8 +121,9 @@ class Moments:
 
 
 def drop_worse(labels, compared=64):
-    """Removes a label (cost, bytes...) if another label is at most as large in all numbers. Compares each label with
-    the last `compared` kept labels only. Returns the kept labels."""
+    """Removes labels. A label (cost, bytes...) holds the cost of a choice and its bytes at each moment. It is removed
+    if another label is at most as large in all numbers. Compares each label only with the last `compared` kept labels.
+    Returns the kept labels."""
     kept = []
     for label in sorted(labels, key=lambda label: (label[1:], label[0])):
         if not any(all(a <= b for a, b in zip(other, label)) for other in kept[-compared:]):
@@ -127,8 +132,9 @@ def drop_worse(labels, compared=64):
 
 
 class Program:
-    """All choices of the stages in which nodes run. A state is a set of pairs (value, stage), where a run in the stage
-    reads the value."""
+    """All ways to choose, for each node, the stages in which it runs. Nodes are handled in the reverse of the graph's
+    order, readers first. A state is a set of pairs (value, stage): a node that was already handled reads the value in
+    the stage."""
 
     def __init__(self, graph, moments, reach):
         self.graph, self.moments, self.reach = graph, moments, reach
@@ -165,8 +171,9 @@ class Program:
 
     def any_below(self, extra, prices):
         """Returns whether some choice fits into memory and costs less than `extra`. If `extra` is None, the cost does
-        not matter. `prices` has one number for each moment, its price for a byte. A partial choice is discarded if its
-        cost plus its priced bytes can no longer stay within the limit; wrong prices only make the search slower."""
+        not matter. `prices` has one number for each moment: the price of a byte at this moment. A partial choice is
+        discarded if its cost plus the prices of its bytes must exceed the largest permitted cost plus the price of all
+        memory (`room`). No choice that fits exceeds this sum, so wrong prices only make the search slower."""
         room, cost = self.moments.room, 0 if extra is None else UNIT
         need(len(prices) == len(room) and all(type(price) in (int, float) and 0 <= price < 1e300 for price in prices),
              "a price is wrong")

@@ -85,8 +85,8 @@ inline bool needed(const Graph& graph, const Schedule& schedule, MadeValue made,
   return graph.value_kept(made.value);
 }
 
-/// Returns live(i): the values made before step i that are kept, or that are read at step i or later, before their node
-/// runs again. They are in the order of the steps that made them, and then of the outputs.
+/// Returns live(i): the values made before step i that are needed from step i on (see needed()). They are in the order
+/// of the steps that made them. Values of the same step are in the order of the outputs.
 inline std::vector<MadeValue> live(const Graph& graph, const Schedule& schedule, std::int64_t step) {
   std::vector<MadeValue> values;
   for (std::int64_t j = 0; j < step; ++j) {
@@ -254,8 +254,8 @@ inline std::int64_t least_peak_without_recomputation(const Graph& graph) {
 /// This is a uniform-cost search. A state consists of the values in memory and of a set of nodes that have run. The set
 /// needs to contain only nodes that may not run again (pinned ones), or that must run at least once although nothing is
 /// read or kept of them. One move drops a value at no cost. The other move runs a node whose inputs are in memory and
-/// whose outputs are not. Nothing is lost by the latter condition, because an output can be dropped before its node
-/// runs again. There are at most about 4^n * n states and moves for n nodes. Throws std::invalid_argument above 12
+/// whose outputs are not. The condition on the outputs loses no schedule, because an output can be dropped before its
+/// node runs again. There are at most about 4^n * n states and moves for n nodes. Throws std::invalid_argument above 12
 /// nodes or 24 values.
 inline std::optional<Schedule> cheapest_within(const Graph& graph, std::int64_t budget) {
   const NodeId n = graph.node_count();

@@ -47,8 +47,9 @@ struct FastestSchedule {
 /// covers all schedules except the following ones, each of which is no better than some schedule that the search
 /// covers:
 /// - A schedule that drops an occurrence although it would fit into memory in the gap and in the next step. The
-///   occurrence can be dropped in the next gap instead. The rule does not apply if the value is computed again or
-///   fetched there.
+///   occurrence can be dropped in the next gap instead. The rule does not apply if the next step computes the value
+///   again, or if a fetch of the value ends in the gap. The same is true of a copy on the host, unless an evict of its
+///   value starts in the gap.
 /// - A schedule that holds what nothing reads. A fetched occurrence is dropped only after a step has read it, and a
 ///   copy on the host only after a fetch of it has started, because otherwise the schedule would not be valid.
 /// - A schedule in which the host holds two copies of one value. Let e1 and e2 be evicts of one value, in the order of
@@ -74,8 +75,9 @@ struct FastestSchedule {
 class TransferSearch {
  public:
   /// Prepares a search for schedules whose makespan is below `bound`. Without a `link`, costs and copies take no time.
-  /// Then each copy may be complete in the gap in which it starts: an evict can start later instead, which holds
-  /// nothing longer on the device, and a fetched occurrence is held for a shorter time.
+  /// Then it suffices to try copies that are complete in the gap in which they start. Any other copy can start in the
+  /// gap in which it is complete instead: with an evict, nothing is held longer, and with a fetch, the fetched
+  /// occurrence is held for a shorter time.
   TransferSearch(const Graph& graph, const TransferLimits& limits, const std::optional<Link>& link, std::int64_t bound,
                  std::int64_t& work)
       : graph_(graph),
@@ -496,7 +498,7 @@ class TransferSearch {
   std::int64_t next_end_ = std::numeric_limits<std::int64_t>::max();
   std::array<bool, kMost> wanted_{}, movable_{};
   std::array<std::int64_t, kMost> copy_time_{};
-  // An Entry has a lower bound on the makespan, the order of ties, and an index in states_.
+  // An Entry has a lower bound on the makespan, a number that decides between equal bounds, and an index in states_.
   using Entry = std::tuple<std::int64_t, std::int64_t, std::size_t>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue_;
   std::vector<State> states_;
@@ -504,7 +506,8 @@ class TransferSearch {
   std::map<std::string, std::vector<Times>> arrivals_;
 };
 
-/// Returns a schedule whose peak on the device is at most `limits.device`, or nothing if there is none.
+/// Returns a schedule whose peaks on the device and on the host are within `limits`, or nothing if there is no such
+/// schedule. `work` is the largest number of decisions of the search (TransferSearch::run()).
 inline std::optional<Schedule> any_within(const Graph& graph, const TransferLimits& limits,
                                           std::int64_t work = 2'000'000) {
   const auto found = TransferSearch(graph, limits, std::nullopt, 1, work).run();

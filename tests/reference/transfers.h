@@ -139,7 +139,7 @@ inline std::vector<Occurrence> occurrences(const Graph& graph, const Schedule& s
 /// Returns the index of the occurrence of `value` that step i reads or, if i is T, of the last occurrence. It is the
 /// latest occurrence that is available at step i. If a computed and a fetched occurrence become available together, the
 /// fetched one is later. Of two fetches with the same `finish`, the one with the higher index is later. Returns -1 if
-/// there is none.
+/// no occurrence is available.
 inline std::int64_t latest(const std::vector<Occurrence>& all, ValueId value, std::int64_t step) {
   std::int64_t found = -1;
   for (std::size_t k = 0; k < all.size(); ++k) {
@@ -353,8 +353,8 @@ inline std::int64_t copy_cost(const Link& link, std::int64_t bytes, const CostUn
   if (unit.name == "us") unit_ns = 1'000;
   if (unit.name == "ms") unit_ns = 1'000'000;
   if (unit.name == "s") unit_ns = 1'000'000'000;
-  // Both sides of the fraction are multiplied by the bandwidth, so that it has integers only. All of them are below
-  // 2^127.
+  // Numerator and denominator of the fraction are multiplied by the bandwidth, so that both are integers. All of these
+  // integers are below 2^127.
   const Wide wanted = static_cast<Wide>(link.latency_ns) * static_cast<Wide>(link.bytes_per_second) +
                       static_cast<Wide>(bytes) * 1'000'000'000;
   const Wide per_unit = static_cast<Wide>(link.bytes_per_second) * static_cast<Wide>(unit_ns);

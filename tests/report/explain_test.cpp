@@ -130,7 +130,8 @@ void check_memory(const Graph& graph, const TensorLabels& labels, const Schedule
 
 /// Checks what a summary says about the values in memory at the baseline's peak. The schedule is compared with the
 /// baseline at `same_node`: of the schedule's steps that run the same node as the baseline's peak step, it is the one
-/// with the most bytes in memory. Returns the bytes that are absent there and are recomputed later.
+/// with the most bytes in memory. Returns the bytes of the values that are in memory at the baseline's peak, absent at
+/// `same_node`, and recomputed later.
 std::int64_t check_at_baseline_peak(const Graph& graph, const Schedule& schedule, std::int64_t same_node,
                                     const AtBaselinePeak& at) {
   const Schedule baseline = baseline_schedule(graph);
@@ -323,7 +324,7 @@ TEST_CASE("a chain and its backward pass, by hand", "[explain]") {
   CHECK(summary.nodes[0].extra_cost == 10);
   CHECK(summary.nodes[0].away_steps == 1);  // a is away only at step 2, which has 30 of the total cost of 110
   CHECK(summary.nodes[0].saved_at_peak == 0);
-  CHECK(summary.nodes[0].saved_at_baseline_peak == 0);  // a is in memory there, because d reads it
+  CHECK(summary.nodes[0].saved_at_baseline_peak == 0);  // a is in memory at the baseline's peak, because d reads it
   CHECK(summary.nodes[0].saved_on_average == Approx(4.0 * 30 / 110));
   CHECK(summary.at_baseline_peak.baseline_bytes == 15);
   CHECK(summary.at_baseline_peak.schedule_bytes == 15);
@@ -377,7 +378,8 @@ TEST_CASE("kinds are said as far as marks and ops tell them", "[explain]") {
     CHECK(counts[kind] > 0);
   CHECK(counts[TensorKind::tensor] == 0);
 
-  // The forward part of the graph has no backward ops. So its tensors have known kinds, and none of them is a gradient.
+  // The forward part of the graph has no backward ops. The kinds of its tensors must still be known, and none of them
+  // may be a gradient.
   const TensorLabels inference = label_tensors(forward_part(graph));
   CHECK(inference.kinds_known);
   CHECK(std::count(inference.kind_of.begin(), inference.kind_of.end(), TensorKind::gradient) == 0);
@@ -426,7 +428,7 @@ TEST_CASE("many layers make few rows: ranges of numbers", "[explain]") {
   TensorLabels labels;
   for (int i = 0; i < 10; ++i) labels.layers.push_back(fmt::format("model.layers.{}", (i + 3) % 10));
   labels.layers.insert(labels.layers.begin() + 2, "head");
-  labels.layers.push_back("norm12345678901234567890");  // too large for a number of a layer
+  labels.layers.push_back("norm12345678901234567890");  // this number is too large to be read as a layer's number
   const LayerRows all = rows_of_layers(labels, 12);
   CHECK(all.names == labels.layers);
   CHECK(all.row_of[11] == 11);
@@ -436,7 +438,8 @@ TEST_CASE("many layers make few rows: ranges of numbers", "[explain]") {
   CHECK(rows.row_of == std::vector<std::int32_t>{1, 1, 3, 1, 2, 2, 2, 2, 0, 0, 0, 4});
   CHECK(rows_of_layers(labels, 3).names ==
         std::vector<std::string>{"model.layers.0-9", "head", "norm12345678901234567890"});
-  // These names are of three kinds, which do not fit into two rows.
+  // These names need at least three rows, even if all numbers are joined into one range. If only two rows are
+  // permitted, each name must keep a row of its own.
   CHECK(rows_of_layers(labels, 2).names == labels.layers);
 }
 

@@ -56,7 +56,7 @@ TEST_CASE("device: statistics of long columns far from zero", "[device]") {
     Tensor dy = random_tensor({kRows, cols}, random);
     const Tensor stats = stats_of(x);
     // The sums have 100,001 terms of both signs. So their error is in proportion to the size of the terms, not of the
-    // result.
+    // result. The terms are made small, so that the error stays within the tolerance.
     for (double& value : dy.values) value /= 300;
     check_device_op(make_op(OpKind::batchnorm_grad_params, {2, cols}), {dy, x, stats});
   }
@@ -107,8 +107,8 @@ TEST_CASE("device: sums over rows are cut for a device of many teams", "[device]
     CHECK(tiles.blocks * tiles.across >= c.pieces);
     CHECK((tiles.chunks - 1) * tiles.chunk_rows < c.rows);
     CHECK(tiles.chunks * tiles.chunk_rows >= c.rows);
-    // There must be enough teams, unless each thread already has as few rows as make sense. There are at most 2048
-    // chunks, because a second launch adds up the results of all chunks.
+    // There must be at least 1000 teams (groups of threads, one for each tile), unless each thread already has at most
+    // 4 rows. There may be at most 2048 chunks of rows, because a second launch adds up the results of all chunks.
     const std::int64_t down = tiles.kThreads / tiles.across;
     CHECK((tiles.teams() >= 1000 || tiles.chunk_rows <= 4 * down));
     CHECK(tiles.chunks <= 2048);

@@ -98,7 +98,8 @@ TEST_CASE("device: a weight's gradient of bf16 is as precise over many tiles as 
   std::mt19937 random(2);
   const ConvCase c{64, 4, 4, 8, 8, 3, 3, 1, 1};
   Tensor x = random_tensor(c.x(), random), dy = random_tensor(c.y(), random);
-  // All values have the same sign. If running sums were rounded to bf16 after each tile, their error would grow.
+  // All values have the same sign, so a running sum grows from tile to tile. If it were rounded to bf16 after each
+  // tile, the errors of all roundings would add up.
   for (double& value : x.values) value = std::abs(value);
   for (double& value : dy.values) value = std::abs(value);
   const Op op = make_op(OpKind::conv2d_grad_weight, c.weight(), c.attrs());

@@ -6,8 +6,8 @@
 namespace cairn::tests::device_elementwise_test {
 namespace {
 
-// The numbers of elements are less than a pack (a 16-byte access), odd, a number of whole packs, a number of whole
-// teams, or several teams with a rest.
+// The numbers of elements are less than a pack (a 16-byte access), odd, a multiple of a pack, a multiple of what one
+// team (a block of threads) computes, or enough for several teams, of which the last one has fewer elements.
 const std::vector<std::int64_t> kCounts = {1, 3, 8, 37, 4096, 8192, 20011};
 
 }  // namespace

@@ -62,8 +62,8 @@ TEST_CASE("device: products are cut where rows of A or C do not begin at 16 byte
   const auto logits = gemm_tiles(shape, kLimit);
   REQUIRE(logits);
   CHECK((!logits->a && logits->c));
-  CHECK(logits->rows == 256);  // number of rows of a tile; each row has 50,264 elements
-  shape.trans_b = false;       // now rows of B have 50,257 elements, too
+  CHECK(logits->rows == 256);  // rows of a tile; each is padded from 50,257 to 50,264 elements
+  shape.trans_b = false;       // now rows of B have 50,257 elements, too, so tiles cannot be used
   CHECK_FALSE(gemm_tiles(shape, kLimit));
   shape = {.trans_a = true, .type = ElementType::bf16, .m = 50257, .n = 768, .k = 16384};
   const auto weights = gemm_tiles(shape, kLimit);

@@ -11,8 +11,8 @@
 namespace cairn::tests::device_pool_test {
 namespace {
 
-// The cases have odd numbers of channels, whole chunks of channels, or several teams. The windows overlap, touch, leave
-// gaps, or end in the padding.
+// The cases have an odd number of channels, whole chunks of channels (a chunk is what a thread loads at once), or work
+// for several teams (blocks of threads). The windows overlap, touch, leave gaps, or end in the padding.
 const std::vector<PoolCase> kPoolCases = {
     {2, 7, 6, 3, 3, 2, 1},  {1, 4, 4, 40, 2, 2, 0}, {1, 5, 5, 2, 3, 1, 2}, {2, 9, 8, 8, 3, 2, 1},
     {3, 9, 7, 16, 2, 3, 0}, {1, 1, 1, 8, 1, 1, 0},  {1, 1, 9, 1, 1, 2, 0}, {2, 12, 11, 24, 5, 1, 2},

@@ -1,4 +1,5 @@
-// Tests loops of teams over rows that begin at any address, and how rows are distributed to teams.
+// Tests loops in which a team (the threads of a warp or of a block) goes over rows that begin at any address, and how
+// rows are distributed to teams.
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -18,7 +19,8 @@ using runtime::device::RowLayout;
 using runtime::device::Rows;
 using runtime::device::to_float;
 
-/// A row of `count` elements. It begins `past` elements behind a 16-byte boundary, between two margins of elements -1.
+/// A row of `count` elements. It begins `past` elements behind a 16-byte boundary. The margins before and behind it
+/// consist of elements of value -1, so that a write beyond the row is found.
 template <class T>
 struct Row {
   static constexpr std::int64_t kMargin = 16;

@@ -61,8 +61,8 @@ TEST_CASE("device: permute copies runs where the last axis stays", "[device]") {
 
 TEST_CASE("device: permute turns tiles where the last axis moves", "[device]") {
   std::mt19937 random(4);
-  // The extents are close to those of the tiles of every shape. Some are even and some odd, because the kernel moves
-  // pairs of bf16 elements together where it can.
+  // For each of the shapes that tiles can have, some of these extents are close to the extents of the tiles. Some are
+  // even and some odd, because the kernel moves pairs of bf16 elements together where it can.
   const std::vector<std::pair<std::int64_t, std::int64_t>> extents = {
       {64, 64},  {65, 63},  {130, 66}, {3, 500}, {500, 3}, {4, 1024}, {1030, 2}, {16, 256},
       {250, 15}, {32, 128}, {127, 31}, {1, 77},  {77, 1},  {20, 20},  {200, 200}};

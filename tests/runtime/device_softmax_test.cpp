@@ -10,7 +10,7 @@
 namespace cairn::tests::device_softmax_test {
 namespace {
 
-/// A machine that runs only the teams of a launch whose indices are in `indices`.
+/// A machine that runs only some teams (groups of threads) of a launch: those whose indices are in `indices`.
 struct SomeTeams {
   std::vector<std::int64_t> indices;
 

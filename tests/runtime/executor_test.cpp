@@ -164,8 +164,9 @@ TEST_CASE("two live buffers laid over one another: the plan is refused, and exec
   Random random(8);
   std::int64_t tried = 0;
   for (int i = 0; i < 300; ++i) {
-    // These graphs have no recomputation and no empty output. So every value that is computed affects a kept output or
-    // a sink.
+    // These schedules have no recomputation, and these graphs have no empty output. So every value that is computed
+    // affects a kept output or a sink, i.e. an output that is neither read nor kept, of which the executor returns a
+    // hash.
     std::vector<core::Node> nodes = random_nodes(random, {.in_place = false, .several_outputs = true});
     for (core::Node& node : nodes) {
       for (core::Output& output : node.outputs) output.size = 8 * (output.size + 1);

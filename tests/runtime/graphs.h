@@ -194,7 +194,8 @@ inline void free_early(runtime::Program& program, std::size_t step, std::size_t 
   program.frees.push_back(output_of(program, made_by));
 }
 
-/// All results of an executor: outputs, and digests of the sinks.
+/// All results of an executor: the kept outputs, and digests (hashes) of the sinks, i.e. of the outputs that are
+/// neither read nor kept.
 struct Results {
   Outputs outputs;
   std::vector<runtime::SinkDigest> sinks;

@@ -135,8 +135,8 @@ TEST_CASE("timings are disturbed where they are far above the least, or above it
   check({{1e-3}}, {false});
   // On a quiet machine, timings also differ a little, which must not count as a disturbance.
   check({{1.0e-3}, {1.1e-3}, {1.05e-3}, {1.9e-3}}, {false, false, false, false});
-  // Other work has taken a time slice during a timing. In the second line, the system also reports waiting or
-  // preemptions, which counts as evidence.
+  // Other work has taken a time slice during a timing. In the second of these checks, the system also reports waiting
+  // or preemptions, which counts as evidence.
   check({{7e-6}, {4e-3}, {8e-6}}, {false, true, false});
   check({{1.0e-3}, {1.3e-3, 0.2e-3, 0}, {1.3e-3, 0, 1}, {1.3e-3}}, {false, true, true, false});
   // Preemptions that cost no time, as in every long timing, are no disturbance.
@@ -189,7 +189,7 @@ TEST_CASE("where many timings are disturbed, the least of the others counts") {
   int runs = 0;
   const runtime::TimedWork timed = runtime::time_work([&]() -> std::vector<runtime::Timing> {
     // The work takes about 1.1 ms. Most timings are far longer. One in six is 1.9 ms, which is too short to count as
-    // disturbed.
+    // disturbed. The result must be the least timing, 1.1 ms.
     constexpr double kSeconds[] = {5e-3, 1.9e-3, 5e-3, 5e-3, 1.1e-3, 5e-3};
     return {{kSeconds[runs++ % 6]}};
   });
@@ -199,7 +199,8 @@ TEST_CASE("where many timings are disturbed, the least of the others counts") {
 
 TEST_CASE("where a thread mostly waits for the core of another, what the two take without that counts") {
   // The work takes about 1 ms on two cores. In every second execution, only one thread runs, for 2 ms. In the remaining
-  // executions, both threads share a core, and each waits for the other.
+  // executions, both threads share a core, and each waits for the other. Without the waiting, such an execution takes
+  // 1.1 ms, which must be the result.
   int runs = 0;
   const runtime::TimedWork timed = runtime::time_work([&]() -> std::vector<runtime::Timing> {
     return ++runs % 2 == 0 ? std::vector<runtime::Timing>{{2e-3, {0, 0, 2}}}
@@ -217,7 +218,8 @@ TEST_CASE("one of two threads that waits costs half of that") {
 }
 
 TEST_CASE("equal parts of an execution are timed each, and judged each") {
-  // Other work takes 4 ms during each execution, but only during one of the eight parts of the execution.
+  // Other work takes 4 ms during each execution, but only during one of the eight parts of the execution. The timings
+  // of the other seven parts must count.
   int runs = 0;
   const runtime::TimedWork timed = runtime::time_work([&] {
     std::vector<runtime::Timing> parts(8, {1e-3});

@@ -170,7 +170,8 @@ TEST_CASE("a graph of ops with several outputs in a file, and in bf16") {
     CHECK(contains(error(arg), "\"args\" of its op must name nodes"));
   }
   CHECK(contains(error("n1.5"), "output 5 of node 1"));
-  // In the file, the reader comes before the op that it reads, so it is checked first. The shape of that op is wrong.
+  // In the file, the node `reader` comes before the node `norm`, which it reads. So `reader` is checked first. The
+  // wrong shape of `norm` must still be reported as an InputError.
   const std::string empty = R"({"format":"cairn.graph","version":2,"nodes":[
       {"name":"reader","size":8,"inputs":[[1,1]],"op":{"kind":"scale","shape":[2],"args":["n1.1"]}},
       {"name":"norm","outputs":[{"size":0},{"size":0}],"op":{"kind":"layernorm_with_stats","shape":[2,0],"args":[]}}]})";

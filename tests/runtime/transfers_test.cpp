@@ -34,7 +34,8 @@ using runtime::Program;
 
 constexpr std::int64_t kGuard = 256;
 
-/// A schedule with transfers, and its two memory plans: one without guards and one with guards.
+/// A schedule with transfers, and its two memory plans: one without guards and one with guards, i.e. with bytes behind
+/// each buffer that must not change.
 struct Case {
   Graph graph;
   Schedule schedule;
@@ -72,8 +73,8 @@ void check_execution(const Program& program, const core::Plan& plan, const Resul
   }
 }
 
-/// Executes a case under random delays of copies in four ways: plain, with poison, with guards, and with one thread
-/// that copies in both directions.
+/// Executes a case under random delays of copies in four ways: plain, with poison (the executor overwrites freed
+/// memory), with guards, and with one thread that copies in both directions.
 void check_case(Random& random, const Case& one) {
   const Results expected = results_of(compiled(one.graph));
   const auto seed = static_cast<std::uint64_t>(random.between(1, 1'000'000));
@@ -110,8 +111,9 @@ TEST_CASE("transfers: a program has the copies of its schedule, in the order in 
     fetches += moves.fetches.size();
     REQUIRE(program.copies.size() == moves.evicts.size() + moves.fetches.size());
     CHECK(program.host_arena_bytes == one.plan.host_bytes);
-    // The expected copies. The key is start, finish, fetch or evict, and index. The value is the tensor's id, and its
-    // bytes on both sides.
+    // `expected` holds the copies that the program must have. The key is a copy's start, its finish, whether it is a
+    // fetch, and its index. The value is the node of the tensor, its offsets on the device and on the host, and its
+    // bytes.
     using Key = std::tuple<std::int64_t, std::int64_t, bool, std::int32_t>;
     std::map<Key, std::tuple<core::NodeId, std::int64_t, std::int64_t, std::int64_t>> expected;
     for (const core::Buffer& buffer : one.plan.buffers) {

@@ -166,7 +166,8 @@ TEST_CASE("One against many is core dominates both ways", "[dominance]") {
   for (int round = 0; round < 40; ++round) {
     const std::vector<Values> profiles = population(random, 1 + random.below(300), 30);
     const CanonicalBatch batch = canonical_one_by_one(profiles);
-    // The list also has profiles that are not in the set, and two that are below and above all values of the set.
+    // The list also has profiles that are not in the set. One of them is below all values of the set, and one is above
+    // all of them.
     std::vector<Values> ones{random.pick(profiles),
                              near_values(random, random.pick(profiles)),
                              near_dominated(random, random.pick(profiles)),
@@ -226,7 +227,8 @@ TEST_CASE("The non-dominated profiles are those of brute force", "[dominance]") 
   CHECK(results > profiles_in_all / 20);
 }
 
-/// There are thousands of profiles with few different values, so that many keys are equal and many blocks are needed.
+/// There are thousands of profiles with few different values. So the profiles need many blocks, and many of the keys by
+/// which they are sorted are equal.
 TEST_CASE("The non-dominated of thousands with equal keys and duplicates", "[dominance]") {
   Random random(6);
   for (const std::int64_t highest : {1, 3, 40}) {

@@ -22,8 +22,8 @@ inline core::Graph with_random_link(Random& random, const core::Graph& graph) {
   return graph.with_host_memory(host);
 }
 
-/// The steps that read the occurrence of value x which step `made` computes. `end` is the next step that computes x
-/// again.
+/// The steps that read one occurrence of a value. `end` is the next step that computes the value again, or the length
+/// of the schedule if there is no such step.
 struct Reads {
   std::vector<std::int64_t> steps;
   std::int64_t end = 0;

@@ -133,7 +133,8 @@ TEST_CASE("larger graphs agree with the evaluator, in every way that lanes can b
     std::vector<core::Schedule> schedules;
     for (std::int64_t c = random.between(20, 140); c > 0; --c) {
       schedules.push_back(random_candidate(random, graph));
-      // Some schedules contain one node more often than the simulator's lanes have room for.
+      // The simulator evaluates each schedule in a lane, i.e. at one element position of vector registers. Some
+      // schedules contain one node more often than a lane has room for.
       if (random.chance(5))
         schedules.back().steps.insert(schedules.back().steps.end(), 12, schedules.back().steps.back());
     }
@@ -194,8 +195,8 @@ core::Graph with_sizes_below(const core::Graph& graph, std::int64_t below) {
   return builder.build();
 }
 
-/// Checks DrawOrders of one processor family. Sorting by the drawn keys must give the orders of generate(), and the
-/// outcomes must be those of the evaluator.
+/// Checks the DrawOrders of one processor family. For each candidate, it draws a random key for each node. Sorting the
+/// nodes by their keys must give the orders of generate(), and the outcomes must be those of the evaluator.
 void check_drawn(sim::DrawOrders& drawn, const core::Graph& graph, std::uint64_t seed, std::int64_t first, int count) {
   std::vector<core::Schedule> orders;
   for (int lane = 0; lane < count; ++lane) orders.push_back(sim::generate(graph, {.seed = seed}, first + lane));
@@ -397,8 +398,8 @@ TEST_CASE("sums of costs and peaks that need more than 64 bits") {
   }
 }
 
-/// Returns a graph of a chain and of single nodes, which are all ready at the beginning. In a random order, most nodes
-/// run in a small part of the steps.
+/// Returns a graph of a chain and of single nodes, all of which are ready at the beginning. The simulator sorts nodes
+/// by random times. The chain takes long, and the single nodes run at nearly the same time, soon after the beginning.
 core::Graph crowded_graph(Random& random, core::NodeId chain, core::NodeId others, std::int64_t most_size) {
   core::GraphBuilder builder("crowded");
   for (core::NodeId v = 0; v < chain + others; ++v) {

@@ -54,8 +54,8 @@ TallyOptions random_options(Random& random) {
   return options;
 }
 
-/// Returns the entries to which no entry is superior in both peak and cost. `ascending` is sorted by peak, so only an
-/// earlier entry can be superior.
+/// Returns the entries that no other entry dominates, i.e. for which no other entry is at least as good in both peak
+/// and cost. `ascending` is sorted by peak and then by cost, so only an earlier entry can dominate an entry.
 std::vector<Entry> front_of(const std::vector<Entry>& ascending) {
   std::vector<Entry> front;
   for (const Entry& entry : ascending) {
@@ -298,7 +298,8 @@ TEST_CASE("bins are as narrow as 65536 of them allow") {
   const auto options = [](std::int64_t size) {
     return sim::tally_options(build_graph({make_node("a", size), make_node("b", size)}));
   };
-  // The graph has two nodes that nobody reads. So peaks are between size and 2 * size.
+  // The graph has two nodes of `size` bytes that nobody reads. So the peaks, which the bins must cover, are between
+  // size and 2 * size.
   CHECK(options(65'535) == TallyOptions{.from = 65'535, .shift = 0, .bins = 65'536});
   CHECK(options(65'536) == TallyOptions{.from = 65'536, .shift = 1, .bins = 32'769});
   CHECK(options(std::int64_t{1} << 61).bins <= 65'536);

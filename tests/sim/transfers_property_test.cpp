@@ -121,7 +121,7 @@ TEST_CASE("every processor family that runs here computes the same for candidate
           if (!expected.host_peak.empty()) REQUIRE(outcomes[c].host_peak == expected.host_peak[c]);
         }
         const auto valid = std::ranges::count(expected.valid, 1);
-        // Lanes may refuse valid candidates in which a node runs too often.
+        // A lane, in which one candidate is evaluated, may refuse a valid candidate in which a node runs too often.
         REQUIRE((std::ranges::count(done, true) == valid || !orders));
       }
     }

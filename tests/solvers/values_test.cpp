@@ -98,7 +98,8 @@ TEST_CASE("a step that only frees what several nodes read may be where paths mee
     REQUIRE(reference::peak(graph, solution.schedule) == least);
     REQUIRE(solution.status == Status::optimal);
   });
-  // Node n3 is on a path that ends at the release of the two outputs of n2, i.e. at the step that only frees them.
+  // Node n3 is on a path that ends at the release of the two outputs of n2, i.e. at the step that only frees them. The
+  // solver must still find the least peak, 4 bytes.
   core::GraphBuilder builder("meets at a release");
   builder.add({.name = "n1"});
   builder.add({.name = "n2", .outputs = {{.size = 1}, {.size = 1}}});

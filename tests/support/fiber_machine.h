@@ -13,10 +13,11 @@
 
 namespace cairn::tests {
 
-/// Says how a FiberMachine runs the threads of a team.
+/// Says how a FiberMachine (see below) runs the threads of a team, i.e. of a warp or a block of threads.
 enum class Threads {
   one,  ///< each team has one thread
-  /// Each team has as many threads as on a GPU. A thread runs until its next sync, then the next higher rank runs.
+  /// Each team has as many threads as on a GPU. A thread runs until its next sync, and then the thread of the next
+  /// higher rank runs.
   forward,
   reverse,  ///< the same in descending order of ranks; if a sync is missing, results can differ from those of `forward`
 };

@@ -19,8 +19,8 @@
 
 namespace cairn::tests {
 
-/// These functions tell the thread sanitizer that the coroutines of a team are threads, so that it reports a missing
-/// sync as a race. Without the sanitizer, they do nothing.
+/// These functions tell the thread sanitizer that the coroutines of a team (a group of threads that wait for each other
+/// at syncs) are threads. So it reports a missing sync as a race. Without the sanitizer, they do nothing.
 namespace sanitizer {
 
 #ifdef __SANITIZE_THREAD__
@@ -147,8 +147,8 @@ class FiberTeams {
   struct Fiber {
     Place at;
     Stack stack;
-    /// Whether the coroutine has reached the end of its body. Accesses are relaxed, because run() may read it between
-    /// two syncs.
+    /// Whether the coroutine has reached the end of its body. run() may read this flag between two syncs. Accesses are
+    /// relaxed, so that for the thread sanitizer such a read puts no accesses of coroutines into an order.
     std::atomic<bool> done = true;
     bool odd = false;  ///< whether the coroutine has passed an odd number of syncs
   };
@@ -218,7 +218,7 @@ class FiberTeams {
   }
   /// Waits until all coroutines have reached this sync. For the thread sanitizer, two places are used in turn. With a
   /// single place, a coroutine that is already at its next sync would be ordered before coroutines that have yet to
-  /// leave this one.
+  /// leave this sync.
   void wait(int rank) {
     char* const place = &met_[std::exchange(fiber_of(rank).odd, !fiber_of(rank).odd) ? 1 : 0];
     sanitizer::release(place);

@@ -487,9 +487,10 @@ inline std::int64_t least_peak_over_orders(const OrderModel& model) {
   return least;
 }
 
-/// Returns the indices of the profiles that dominate all profiles. If there is such a profile, `best` is one after the
-/// first loop: it replaces `best` when the loop reaches it, and after that only another such profile can replace it,
-/// because dominance is transitive (Lemma 2.7).
+/// Returns the indices of the profiles that dominate all profiles. Let d be such a profile, if there is one. When the
+/// first loop reaches d, `best` becomes d. Afterwards, only a profile that dominates d can replace it. Such a profile
+/// also dominates all profiles, because dominance is transitive (Lemma 2.7). So `best` dominates all profiles after the
+/// first loop.
 inline std::vector<std::size_t> dominant_among(const std::vector<Bytes>& profiles) {
   std::size_t best = 0;
   for (std::size_t i = 1; i < profiles.size(); ++i) {

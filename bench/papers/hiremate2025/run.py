@@ -8,9 +8,10 @@ usage: run.py --cairn PATH [--table 3,4] [--time-limit 60s] [--checkmate-limit 1
 PATH is the built command, which makes the graphs. Nodes and costs are those of Cairn's models, not of the paper's
 models. Budgets are in percent of the baseline's peak; in Table 4, they are the percentages of the paper.
 
-Table 4 shows, for H-ILP alone (`hiremate --option others=0`), `hiremate`, `rotor` and `auto`, the time of a step in
-percent of the baseline's, the seconds until the best schedule was found, and the seconds until the solver ended. The
-last column is the highest lower bound on the time that any of them proved.
+H-ILP is the integer program that HiRemate solves for each group of nodes. Table 4 has four solvers: H-ILP alone
+(`hiremate --option others=0`), `hiremate`, `rotor` and `auto`. For each of them, it shows the time of a step in percent
+of the baseline's, the seconds until the best schedule was found, and the seconds until the solver ended. The last
+column is the highest lower bound on the time that any of them proved.
 
 Table 3 compares H-ILP alone and `hiremate` with `checkmate`, on graphs that are small enough for `checkmate`.
 --graphs adds graph files to Table 3.

@@ -32,8 +32,8 @@ struct Point {
   std::int64_t length = 0, peak = 0;
 };
 /// Length and peak of an algorithm's schedules, one schedule for each tried value of its parameter k, beginning with k
-/// = 1. The lengths in `points` count all steps of a schedule. `read` is for the schedule with k = 1 without the steps
-/// whose results no step reads.
+/// = 1. The lengths in `points` count all steps of a schedule. `read` has the length and peak of the schedule with
+/// k = 1 after the steps whose results no step reads were dropped.
 struct Curve {
   std::vector<std::pair<std::int64_t, Point>> points;
   Point read;  ///< only for k = 1

@@ -13,9 +13,9 @@ costs are 1, so the cost of a schedule is its length, and its peak is a number o
 
 Columns:
   k = 1       the schedule of the complete recursion, with all of its steps
-  M           the larger one of the two peaks with k = 1
+  M           the larger of PWRemat's peak and TWRemat's peak with k = 1
   within M    the shortest schedule with a peak of at most M, among those for k = 1, 4, 8, 16, ...; for TWRemat, also
-              among those of a recursion that ends as soon as the remaining memory suffices
+              among those of a recursion in which a call runs all of its nodes at once if they fit into the free memory
   cleaned up  the schedule "within M" after values were kept in memory, instead of computed again, wherever M allows it
   literally   Algorithm 3 of the paper as it is printed, with the repairs that make its schedules valid; only for small
               graphs, because it is slow

@@ -10,8 +10,8 @@ As in the paper, each operation costs 1. NoRemat, GreedyRemat and TWRemat are th
 Three kinds of schedules of TWRemat are shown:
   TWRemat(k)   the schedule of Algorithm 1 without changes; `--sweep` computes it for many k, and the table says which k
                is shown
-  searched     the schedule that the solver finds within a budget; the recursion also ends as soon as the remaining
-               memory suffices (`--option retain=0`)
+  searched     the schedule that the solver finds within a budget (`--option retain=0`); the solver also tries
+               recursions in which a call runs all of its nodes at once if they fit into the free memory
   cleaned up   the solver's default: the searched schedule, after values were kept in memory, instead of computed again,
                wherever the budget allows it
 

@@ -99,17 +99,17 @@ class ReadWatch {
   std::size_t total_;
 };
 
-/// Parses JSON. Numbers become integers if their value is whole and fits. Throws InputError with line and column if
-/// `text` is not JSON. Also throws it if `text` is nested so deeply that a recursive function would exhaust the stack.
-/// Throws InterruptedError when the limit in `options` is reached. Keys that occur twice in an object are reported to
-/// `notices`.
+/// Parses JSON. Numbers become integers if their value is whole and fits into 64 bits. Throws InputError with line and
+/// column if `text` is not JSON. Also throws InputError if `text` is nested so deeply that a recursive function would
+/// exhaust the stack. Throws InterruptedError when the limit in `options` is reached. If a key occurs twice in an
+/// object, `notices` gets a warning.
 Json parse_json(std::string_view text, std::string_view origin, const ReadOptions& options = {},
                 Notices* notices = nullptr);
-/// Parses one line of a file, without a limit. Returns a discarded value if the line is not JSON. Errors and notices
-/// begin with the text `place`.
+/// Parses one line of a file, without a time limit. If the line is not JSON, returns a value for which is_discarded()
+/// is true. Errors and notices begin with place.text().
 Json parse_json_line(std::string_view line, const Place& place);
 
-/// Returns the value as one line of JSON. Replaces bytes that are not valid UTF-8.
+/// Returns the value as one line of JSON. Bytes that are not valid UTF-8 become U+FFFD.
 std::string dump(const OrderedJson& value);
 /// Appends `,"key":[...]` with the items item(i) for i from 0 to count - 1. Each item takes one line, so that people
 /// can read the file, and line-based tools can compare and split it.

@@ -35,7 +35,7 @@
 ///                                          shared_bytes. If each team needs memory of its own, launch at most this
 ///                                          many teams, and give each of them several pieces of work
 ///   array<T>(count)                        uninitialised Array<T> (of trivially copyable T), aligned to 256 bytes;
-///                                          waits for earlier work of the machine before it frees its memory
+///                                          its destructor waits for earlier work of the machine
 ///   free_bytes()                           number of bytes that arrays can still take
 ///   upload(from_host, count, to), download(from, count, to_host)       both return once all work is done
 ///   fill(address, byte, bytes)             like memset
@@ -70,7 +70,8 @@ class Array {
   std::int64_t count_ = 0;
 };
 
-/// The CPU as a Machine. Only one thread may use it at a time. Its loops run on that thread and on threads of the pool.
+/// The CPU as a Machine. Only one thread may use it at a time. Its loops run on that thread and on threads of the pool
+/// (thread_pool.h).
 class HostMachine {
  public:
   template <class T>

@@ -9,8 +9,8 @@
 /// simulator and the solvers. The thread that starts a loop works on it, and idle threads of the pool join. A loop is
 /// divided into blocks. At the end, the loop waits only for threads that have begun one of its blocks, and not for
 /// threads to which the system has given no core yet. A waiting thread spins for some microseconds and then sleeps, so
-/// it takes no core from others. So if other processes use the cores too, a loop slows down only in proportion to the
-/// share of the cores that they take.
+/// it takes no core from threads that have work. If other processes use the cores too, a loop therefore slows down only
+/// in proportion to the share of the cores that they take.
 namespace cairn::core {
 
 /// The body of a loop. It runs [begin, end) on one of the loop's threads. Threads are numbered from 0, the thread that

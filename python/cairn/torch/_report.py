@@ -73,7 +73,7 @@ class GraphReport:
     estimated: list = dataclasses.field(default_factory=list)  # names of operations that could not be measured
     # Names of operations whose results have an unbounded size that depends on data.
     sized_by_data: list = dataclasses.field(default_factory=list)
-    # device other than the budget's -> bytes on it, not part of the budget
+    # device other than that of the budget -> bytes on this device, which are not part of the budget
     elsewhere: dict = dataclasses.field(default_factory=dict)
     saved: int = 0  # bytes that the forward pass saves for the backward pass
     trains: bool = False  # whether there is a backward pass and the graph was not compiled for an evaluation
@@ -83,14 +83,14 @@ class GraphReport:
     measured_before: bool = False  # whether an earlier process with the same schedule measured ``measured``
     measured_forward: Optional[int] = None
     # Whether an earlier run of the graph was freed without having had a backward pass, for example because no gradient
-    # of its results was needed. As long as no backward pass has run, the promised peak is compared with that of the
-    # forward pass.
+    # of its results was needed. If so, the promised peak is compared with the measured peak of the forward pass, as
+    # long as no backward pass has run.
     only_forward: bool = False
     measured_backward: Optional[int] = None
     promised_forward: int = 0  # the peak of the forward pass alone
     promised_backward: int = 0  # the peak of the backward pass, with the values that the forward pass saved
     broken_by: str = ""  # the operation at which a measured peak was above the promised one
-    # whether a backward pass kept values (retain_graph) of which the promised peak assumes that they are freed
+    # whether a backward pass kept values (retain_graph), although the promised peak assumes that these values are freed
     retained: bool = False
     # Inputs that code outside of the graph may write. Only the forward pass reads them.
     shared_inputs: list = dataclasses.field(default_factory=list)
@@ -263,7 +263,8 @@ class Report:
     overlapping: bool = False
     optimizer_state: Optional[int] = None  # only for cairn.torch.step: bytes of the optimizers' state
     outside: bool = False  # whether differentiable code outside of the compiled graphs has computed inputs of graphs
-    # peak of a whole later step, gradients included, as cairn.torch.step or measure_step has measured it
+    # Peak of a whole step, gradients included, as cairn.torch.step or measure_step has measured it. The first steps are
+    # not measured, because compiling takes memory, too.
     whole_step: Optional[int] = None
     whole_step_at: str = ""  # the operation at that peak
 
@@ -423,7 +424,8 @@ def live_at_peak(trace, steps, transfers=None):
         ends.setdefault(last, []).append(key)
     alive = {}
     peak, best, at_border, parts, side = -1, (0, []), 0, [0, 0], 0
-    # without transfers, memory changes only at steps, not between them
+    # Moment 2i is step i, and moment 2i + 1 is between step i and step i + 1. Without transfers, memory changes only at
+    # steps, so the loop visits only even moments.
     for moment in range(0, 2 * len(steps), 1 if transfers else 2):
         t = moment // 2
         op = trace.operations[steps[t]]

@@ -1,5 +1,5 @@
-"""Tests the backend by its name "cairn", and in trainers of other packages. Tests of packages that are not installed
-are skipped; ``scripts/test_torch.sh --trainers`` installs them."""
+"""Tests the backend when it is given by its name, "cairn", and when trainers of other packages use it. If a package is
+not installed, its test is skipped; ``scripts/test_torch.sh --trainers`` installs the packages."""
 
 import copy
 import importlib.util

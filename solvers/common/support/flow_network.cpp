@@ -16,10 +16,11 @@ using Edge = boost::graph_traits<CsrGraph>::edge_descriptor;
 }  // namespace
 
 struct FlowNetwork::Sorted {
-  bool current = false;  ///< whether all members up to `opposite` describe the current arcs
+  bool current = false;  ///< whether the members from `graph` to `opposite` describe the current arcs
   CsrGraph graph;
   std::vector<std::size_t> begin, next, place;
-  /// Arc::from and Arc::to of each arc, sorted. The arrays of capacities and opposite arcs have the same order.
+  /// Arc::from and Arc::to of each arc, sorted by Arc::from. The arrays of capacities, residual capacities and opposite
+  /// arcs have the same order.
   std::vector<std::pair<std::size_t, std::size_t>> pairs;
   std::vector<Edge> opposite, parent;
   std::vector<std::int64_t> capacity, residual;

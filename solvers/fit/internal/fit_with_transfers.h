@@ -14,10 +14,11 @@ namespace cairn::fit {
 solvers::CostBound bound_with_transfers(const core::Graph& graph, std::int64_t budget,
                                         const solvers::SolveOptions& search, const core::Limit& limit);
 
-/// Finds a schedule with transfers whose plans fit into the problem's budget and into the host's
-/// (core::Graph::host_memory), for fit_to_budget(). `alone` is the result of the search for recomputation without
-/// transfers, which may have failed. If a plan exceeds one of the two budgets, lowers the budget that the search gets
-/// and searches again. The result is not worse than `alone`. Its bounds hold for schedules with transfers.
+/// Finds a schedule with transfers whose plans fit into the problem's budget and into the budget of the host's memory
+/// (core::Graph::host_memory()). fit_to_budget() calls this function. `alone` is the result of the search for
+/// recomputation without transfers, which may have failed. If a plan exceeds one of the two budgets, lowers the budget
+/// that the search gets and searches again. The result is not worse than `alone`. Its bounds hold for schedules with
+/// transfers.
 Fit fit_with_transfers(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
                        const FitOptions& options, Fit alone);
 

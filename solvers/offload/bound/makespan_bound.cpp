@@ -1,5 +1,5 @@
 // Computes a lower bound on the makespan of schedules with transfers (makespan_bound.h). Some bounds divide a schedule
-// into stages: the first run of the node c_t of a chain ends stage t (ChainStages).
+// into stages: c_0, c_1, ... are the nodes of a chain, and the first run of c_t ends stage t (ChainStages).
 
 #include "cairn/solvers/offload/bound/makespan_bound.h"
 
@@ -33,8 +33,8 @@ std::int64_t least_with_a_transfer(const core::Graph& graph, const core::Link& l
   return least;
 }
 
-/// Returns the stage t for which the most bytes are made before the first run of c_t, the node of the chain that ends
-/// stage t, and surely read after this run.
+/// Returns the stage t for which the values that are made before the first run of c_t, and surely read after this run,
+/// have the most bytes. c_t is the node of the chain whose first run ends stage t.
 std::int32_t stage_of_most_bytes(const ChainStages& stages) {
   const core::Graph& graph = stages.graph();
   const ChainUses uses(stages);

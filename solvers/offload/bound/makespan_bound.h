@@ -24,15 +24,17 @@ struct MakespanBoundOptions {
 /// The bound is the largest of these four:
 /// - The cost of running each node once.
 /// - The bound of cut_bound(), which considers what is in memory and on the host at one moment.
-/// - The optimum of a linear relaxation of stages, places and copies, up to what subgradient steps reach. Theorem and
-///   proof are in transfer_prices.h. The link has time for a copy only while steps run or wait. The evicts that are
-///   over before some moment take no longer than the time until then, and the fetches that start after a moment take no
-///   longer than the time from then on. Each byte that is missing at the peak is recomputed or moved, and both take
-///   time.
+/// - The optimum of a linear relaxation, as far as subgradient steps reach it. The relaxation chooses in which stages
+///   nodes run, and in which stages values are held and copied; the theorem and its proof are in transfer_prices.h. The
+///   relaxation knows that the link has time for a copy only while steps run or wait. So the evicts that are over
+///   before some moment take no longer than the time until this moment, and the fetches that start after this moment
+///   take no longer than the time from then on. Each byte for which there is no room at the peak must be recomputed or
+///   moved, and both take time.
 /// - The smaller of two numbers: cost_bound(), which holds for schedules without transfers, and a bound for schedules
-///   with at least one. In the latter, some value x is made, evicted, fetched and read, one after another. So the
-///   makespan is at least the cost of a path of the graph that ends with the node of x, plus twice copy_cost(x), plus
-/// the cost of a reader of x (0 if x is kept). This fourth bound matters for slow links and small graphs.
+///   with at least one transfer. If there is a transfer, some value x is made, evicted, fetched and read, one after
+///   another. So the makespan is at least the cost of a path of the graph that ends with the node of x, plus twice
+///   copy_cost(x), plus the cost of a reader of x (0 if x is kept). This fourth bound matters for slow links and small
+///   graphs.
 ///
 /// Without a link, or if no value can be moved, the answer is the answer of cost_bound(). If a budget or a bandwidth
 /// becomes smaller, the optimum of the relaxation never falls.

@@ -25,7 +25,8 @@ class DerivativeTape {
   /// The places 0 to `multipliers` - 1 stand for the multipliers.
   explicit DerivativeTape(std::size_t multipliers) : first_(static_cast<std::int32_t>(multipliers)) {}
 
-  /// Largest price; larger ones are lowered to it, so that sums cannot overflow. A lower price is always valid.
+  /// Largest price; larger ones are lowered to it, so that sums cannot overflow. This is allowed, because lower prices
+  /// also give a valid bound.
   static constexpr std::int64_t kMost = std::int64_t{1} << 58;
 
   Price sum(Price a, Price b) {
@@ -51,7 +52,7 @@ class DerivativeTape {
   }
   static Price least(Price a, Price b) { return b.value < a.value ? b : a; }
 
-  /// Adds `price` to the number whose derivatives are computed.
+  /// Adds `factor` times `price` to the number whose derivatives are computed.
   void count(Price price, double factor = 1) {
     if (price.place >= 0) counted_.emplace_back(price.place, factor);
   }
@@ -134,7 +135,7 @@ class TransferPrices::Pass {
     return sum;
   }
 
-  /// Assigns the derivatives of the bound with respect to the coordinates of TransferPrices::ascent_.
+  /// Assigns to `gradient` the derivatives of the bound with respect to the coordinates of TransferPrices::ascent_.
   void derivatives(std::vector<double>& gradient) const {
     const std::vector<double> of = tape_.derivatives();
     gradient.assign(prices_.ascent_.point.size(), 0.0);
@@ -258,10 +259,11 @@ class TransferPrices::Pass {
     }
   }
 
-  /// Charges a part of the price of x to the nodes that read x and that can run again in stage t. In the next stage in
-  /// which x is surely read, x need not come from this stage: it can be made there, or fetched from an older copy. So
-  /// that read can only account for the price of getting x in one of these ways, minus the price of bringing x from
-  /// this stage to the read. The rest of the price of x is charged to the readers in this stage.
+  /// Splits the price of x in stage t into two parts. The first part is left for the next stage u in which x is surely
+  /// read. In stage u, x need not come from stage t: x can be made again in stage u, or fetched from an older copy. So
+  /// the first part is at most the price of the cheaper of these two ways, minus the price of bringing x from stage t
+  /// to stage u. The second part, the rest of the price, is charged to the nodes that read x and can run again in stage
+  /// t.
   void share_with_readers(std::int32_t t, core::ValueId x) {
     const std::int32_t readers = left_[x].value > 0 ? uses_.readers_again(t, x) : 0;
     if (readers == 0 || uses_.used(t, x)) return;
@@ -293,7 +295,8 @@ class TransferPrices::Pass {
   }
 
   /// Adds the prices of holding values during the run of c_t. Returns what the budgets add to the bound in this stage:
-  /// for each budget, the price of the bytes that are surely needed minus the budget.
+  /// for each budget, the difference between the bytes that are surely needed and the budget, times the price of a
+  /// byte.
   Wide end_stage(std::int32_t t) {
     Wide bytes = t < prices_.end_ ? graph_.scratch(stages_.chain(t)) : 0;
     for (const core::NodeId v : uses_.active(t)) {

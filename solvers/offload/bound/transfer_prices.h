@@ -71,25 +71,26 @@ PathCosts path_costs(const core::Graph& graph);
 /// Let T be the makespan, and B and E the begin and the end of the run of c_cut. The link carries one copy after
 /// another.
 /// - Evicts that are over before B take at most B - r. Here r is at most the cost of the most expensive path to a node
-///   that makes such a value, because the copy starts after the run of this node. And r is at most the cost of the path
-///   to c_cut, in case there is no such evict.
+///   whose value is evicted, because the copy starts after the run of this node. In case there is no such evict, r is
+///   also at most the cost of the most expensive path to c_cut, without c_cut itself.
 /// - Fetches that start after E take at most T - E - q. Here q is at most the least cost of what needs a fetched value
-///   and runs after its fetch, and at most the least cost of what runs after a run of c_cut, in case there is none.
+///   and runs after its fetch. In case there is no such fetch, q is also at most the least cost of what runs after a
+///   run of c_cut.
 /// - If both directions share the link, all copies together take at most T - s. Here s is at most the least cost of a
 ///   path to a node that makes a value that can be moved, plus the least cost of what needs such a value.
-/// T is the time in which the steps of the choice run, and a rest >= 0, which is divided among the stages. Multiply
-/// these three inequalities by evict, fetch and both, and those of the budgets by device[t] and host[t]. Add the
-/// products to T. The rest of stage t gets the factor work[t] >= 0, so it may be left out. What is left is the sum
+/// T is the sum of the time in which the steps of the choice run and of a rest >= 0, which is divided among the stages.
+/// Multiply these three inequalities by evict, fetch and both, and those of the budgets by device[t] and host[t]. Add
+/// the products to T. The rest of stage t gets the factor work[t] >= 0, so it may be left out. What is left is the sum
 /// above. []
 ///
 /// The least value is bounded from below as in ChainPrices, by one pass over the stages, which computes a price for
 /// having x in stage t. This price is the least of three: the price of holding x since the stage before, of making x
 /// again, and of fetching x. A value on the host has a price as well: the least of holding it there, and of evicting it
 /// from the device in this stage. These prices are distances in a graph in which every way to have x in some stage is a
-/// path. If a reader surely needs x, the pass counts a part a of the price of x for this reader, and subtracts a from
-/// the prices of x on the device and on the host. Subtracting a is valid: a distance d is the sum of min(d, a) and of d
-/// minus min(d, a), and both are feasible distances. So no edge is paid by more than its length. All arithmetic is in
-/// integers and rounds down, so the bound is exact.
+/// path. If a reader surely needs x, the pass counts a part p of the price of x for this reader, and subtracts p from
+/// the prices of x on the device and on the host. This subtraction is valid, because a distance d is the sum of
+/// min(d, p) and d - min(d, p), and both of these numbers are feasible distances. So the prices paid for an edge add up
+/// to at most its length. All arithmetic is in integers and rounds down, so the bound holds exactly.
 class TransferPrices {
  public:
   /// `cut` is the stage `cut` of the theorem; if the chain has no nodes, it must be 0. Without `host_budget`, the host

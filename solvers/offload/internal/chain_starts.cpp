@@ -12,7 +12,7 @@
 namespace cairn::solvers::offloading {
 
 ChainStarts::ChainStarts(const core::Graph& graph, const core::Link& link, core::Stopwatch& watch) : graph_(graph) {
-  constexpr std::int32_t kBlocks = 100;  // largest number of blocks; a table takes time in proportion to its cube
+  constexpr std::int32_t kBlocks = 100;  // largest number of blocks; the time of a table grows with its cube
   for (core::ValueId x = 0; x < graph.value_count(); ++x) {
     const auto copy = static_cast<double>(core::copy_cost(link, graph.value_size(x), graph.cost_unit()));
     copies_.push_back(transferable(graph, x) ? 2 * copy : kNoMove);

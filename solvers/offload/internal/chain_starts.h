@@ -17,14 +17,15 @@ namespace cairn::solvers::offloading {
 /// which can also move values to the host (chain_schedule.h).
 class ChainStarts {
  public:
-  /// Divides the graph into chains of blocks, and measures the blocks. If the graph is not such a chain, cheapest()
-  /// returns nothing.
+  /// Divides the graph into chains of blocks, and measures the blocks. If the graph cannot be divided in this way,
+  /// cheapest() returns nothing.
   ChainStarts(const core::Graph& graph, const core::Link& link, core::Stopwatch& watch);
 
-  /// Finds the cheapest persistent schedule (chain_schedule.h) within the budget. In this search, moving a value to the
-  /// host and back costs `price` times the duration of the two copies, and the value takes no memory on the device in
-  /// between. Returns only the steps of the schedule; offload() finds the transfers. Returns nothing if there is no
-  /// such schedule, or if the watch expires.
+  /// Finds the cheapest persistent schedule within the budget. A schedule is persistent if the input of each block is
+  /// either freed right after the next forward run of the block, or stays in memory until the block has run backward
+  /// (chain_schedule.h). In this search, moving a value to the host and back costs `price` times the duration of the
+  /// two copies, and the value takes no memory on the device in between. Returns only the steps of the schedule;
+  /// offload() finds the transfers. Returns nothing if there is no such schedule, or if the watch expires.
   std::optional<core::Schedule> cheapest(std::int64_t budget, double price, core::Stopwatch& watch);
 
  private:

@@ -26,8 +26,8 @@ class Reservations {
     for (; next != busy_.end() && next->first < from + length; ++next) from = std::max(from, next->second.end);
     return from;
   }
-  /// Returns the latest time at which a free interval of length `length` begins that ends at or before `until`. The
-  /// result is negative if no such interval begins at or after 0.
+  /// Returns the latest time at which a free interval of length `length` begins, if the interval must end at or before
+  /// `until`. The result is negative if no such interval begins at or after 0.
   std::int64_t latest(std::int64_t until, std::int64_t length) const {
     auto next = busy_.lower_bound(until);
     while (next != busy_.begin()) {
@@ -155,8 +155,8 @@ class Constructor {
     return static_cast<std::int32_t>(std::ranges::upper_bound(end_, time) - end_.begin()) - 1;
   }
 
-  /// Returns how to free memory at the moment by the gap g, if it is offloaded already, but not at this moment: its
-  /// evict must end earlier, or its fetch must start later.
+  /// Returns how gap g can free memory at the moment if the gap is offloaded already, but its value is still on the
+  /// device at this moment. In this case, the evict must end earlier, or the fetch must start later.
   Choice tightened(std::int32_t g, const Need& need) const {
     const Gap& gap = state_.gap(g);
     const Occurrence& of = state_.occurrence(gap.occurrence);
@@ -246,8 +246,8 @@ class Constructor {
   std::size_t next_ = 0;
 };
 
-/// Gives more time to the copy for which a step waits: its evict ends later, or its fetch starts earlier, as far as the
-/// budget allows it. Returns whether anything was changed.
+/// Gives more time to the copy for which a step waits. An evict may then end later, and a fetch may start earlier, as
+/// far as the budget allows it. Returns whether anything was changed.
 bool loosen(State& state, const Wait& wait) {
   const std::int64_t budget = state.limits().budget;
   if (wait.occurrence >= 0) {

@@ -14,8 +14,8 @@ namespace cairn::solvers::offloading {
 /// too many bytes and g gaps (ranges of steps in which a value is needed later, but not read; see state.h).
 bool construct(State& state, core::Stopwatch& watch);
 
-/// Gives more time to copies for which steps wait: their evicts end later, or their fetches start earlier, as far as
-/// memory allows it. Repeats this until the makespan no longer falls. Requires that the state fits.
+/// Gives more time to copies for which steps wait: evicts end later and fetches start earlier, as far as memory allows
+/// it. Repeats this until the makespan no longer falls. Requires that the state fits.
 void relax(State& state, core::Stopwatch& watch);
 
 }  // namespace cairn::solvers::offloading

@@ -1,5 +1,6 @@
-// Makes a graph in which running a loading node again stands for a fetch (priced_graph.h), and turns its schedules into
-// schedules with transfers.
+// Makes a graph in which some nodes are split into a computing node and a loading node, so that running the loading
+// node again stands for a fetch of the value (priced_graph.h). Turns schedules of this graph into schedules with
+// transfers.
 
 #include "cairn/solvers/offload/internal/priced_graph.h"
 

@@ -19,7 +19,8 @@
 /// time linear in the segments of the two gaps' blocks, plus O(1) for each other block.
 ///
 /// The cut of a solver is the set of segments that have run: a prefix of the staff and a prefix of each bend. All other
-/// segments are beyond the cut.
+/// segments are beyond the cut. An order dominates another one if the two memory profiles can be walked at such speeds
+/// that the first is never above the second (core/dominance.h).
 namespace cairn::solvers {
 
 /// Places arrays one after another in the caller's memory. Without memory, only counts the bytes needed.
@@ -42,8 +43,8 @@ class BumpAllocator {
 };
 
 /// Appends the segment `next` to a chain of `count` segments, which must be the segments of a memory profile
-/// (core::append_segment()). Merges segments for which core::belong_together() is true, so that the result is a
-/// profile, too.
+/// (core::append_segment()). Merges segments for which core::belong_together() is true, so that the result again has
+/// the form of a memory profile's segments.
 template <class T, class Absorb>
 CAIRN_HD void append(T* chain, std::int32_t& count, T next, const Absorb& absorb) {
   while (count > 0 && core::belong_together(chain[count - 1], next)) {
@@ -441,9 +442,9 @@ class CaduceusSolver {
     for (std::int32_t id = staff_at_; id-- > 0;) mirror_.add_staff(reversed(id));
     for (std::int32_t b = 0; b < graph.bend_count; ++b) {
       const auto& bend = graph.bends[b];
-      // Read forwards, a segment that leaves memory unchanged lies on one side of the point of least memory; read
-      // backwards, on the other side. So backwards it can belong to the same segment as its successor, and append()
-      // then merges these two.
+      // A segment that leaves memory unchanged lies before or after a point of least memory, depending on the direction
+      // in which the bend is read. So when the bend is read backwards, such a segment and its successor can belong
+      // together, and append() then merges these two.
       MirroredSegment* chain = mirror_.begin_bend();
       std::int32_t length = 0;
       for (std::int32_t id = at_[b]; id-- > bend.begin;) {
@@ -462,7 +463,8 @@ class CaduceusSolver {
 
   MirroredCaduceus mirror_;
   Block* blocks_;
-  /// for each staff position, the change of memory from the position before it to this position
+  /// for each staff position, the change of memory in the bends when a cut moves from the position before it to this
+  /// one
   std::int64_t* change_;
   std::int32_t* rank_;  ///< for each id of a bend segment, its position in `ranked`
   std::int32_t* gap_;   ///< for each id of a bend segment, the gap in which the segment runs

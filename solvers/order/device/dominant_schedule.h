@@ -2,9 +2,11 @@
 
 #include "cairn/core/host_device.h"
 
-/// Runs Algorithms 1 and 2 of Jin et al. for any class of graphs in which orders of least peak and minimum cuts can be
-/// found. `Cuts` stands for a graph with a cut, and for an order that grows. The cut is the set of steps that have run;
-/// at first it is empty. All other steps are beyond the cut. `Cuts` has these members:
+/// Runs Algorithms 1 and 2 of Jin et al., which find an order that dominates all other orders, for any class of graphs
+/// in which orders of least peak and minimum cuts can be found. An order dominates another one if the two memory
+/// profiles can be walked at such speeds that the first is never above the second (core/dominance.h). `Cuts` stands for
+/// a graph with a cut, and for an order that grows. The cut is the set of steps that have run; at first it is empty.
+/// All other steps are beyond the cut. `Cuts` has these members:
 ///
 ///   done()                   returns whether every step to be ordered was appended
 ///   bool find_optimal()      finds an order of least peak for the steps beyond the cut; returns false if it gave up

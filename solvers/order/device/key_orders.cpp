@@ -1,6 +1,7 @@
 // Searches over orders of keys (key_orders.h). A key is a node at which paths of a tree join, or which reads the source
 // of the tree. Orders are built key by key. A prefix is the beginning of an order. The bound of a prefix is a lower
-// bound on the peak of all orders that begin with it.
+// bound on the peak of all orders that begin with it. An order dominates another one if the two memory profiles can be
+// walked at such speeds that the first is never above the second (core/dominance.h).
 
 #include "cairn/solvers/order/device/key_orders.h"
 

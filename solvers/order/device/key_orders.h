@@ -37,7 +37,7 @@ struct KeyOrderOptions {
   /// Least number of prefixes of orders that are extended at once, if `memory_bytes` allows it. The number extended at
   /// once also grows by one for every 256 prefixes tried. With 1, the search begins as a depth-first search. With much
   /// larger numbers, good orders are found later; with small ones, threads can be idle. Any number gives a dominant
-  /// order.
+  /// order (search_key_orders()).
   std::int64_t least_width = 1;
   std::int64_t most_width = 1 << 13;
   /// Largest number of bytes for waiting prefixes and their data.
@@ -64,11 +64,13 @@ struct KeyOrdersFound {
   std::int64_t dominant = 0;       ///< number of prefixes and whole orders whose dominant schedule was computed
 };
 
-/// Finds a dominant schedule (Theorem 7.6 of Jin et al.). Tries the orders of the keys that respect the tree, of which
-/// there are 2^O(d log d) for d readers of the source. Orders are built from prefixes. The relaxation of a prefix is a
-/// caduceus graph in which the keys that are not in the prefix run in parallel chains that do not join. In this graph,
-/// one of the keys outside the prefix frees the source's bytes, even if several of them must still read the source. A
-/// prefix is dropped in each of these cases:
+/// Finds a dominant schedule (Theorem 7.6 of Jin et al.), i.e. one that dominates all other schedules. A schedule
+/// dominates another one if the two memory profiles can be walked at such speeds that the first is never above the
+/// second (core/dominance.h). Tries the orders of the keys that respect the tree, of which there are 2^O(d log d) for d
+/// readers of the source. Orders are built from prefixes. The relaxation of a prefix is a caduceus graph in which the
+/// keys that are not in the prefix run in parallel chains that do not join. In this graph, one of the keys outside the
+/// prefix frees the source's bytes, even if several of them must still read the source. A prefix is dropped in each of
+/// these cases:
 ///
 /// - The least peak of the relaxation is above the best known peak.
 /// - The best known schedule dominates the dominant schedule of the relaxation. That schedule of the relaxation in turn

@@ -9,9 +9,11 @@
 #include "cairn/core/machine/support/machine.h"
 
 /// Solves the dynamic program of Theorem 8.2 of Jin et al. for parallel chains, here called branches, between a source
-/// and a sink. The dominant schedule of a set of branches begins with the first step of one branch. The other steps of
-/// this branch follow, merged with the dominant schedule of the other branches (Theorem 6.8). The program tries each
-/// branch as the first one.
+/// and a sink (a pumpkin graph). A schedule is dominant if its memory profile dominates the profiles of all others
+/// (core/dominance.h). A segment is a part of a profile that rises from a valley to a peak and drops to the next
+/// valley. The dominant schedule of a set of branches begins with the first step of one branch. The other steps of this
+/// branch follow, merged with the dominant schedule of the other branches (Theorem 6.8). The program tries each branch
+/// as the first one.
 namespace cairn::solvers {
 
 /// Describes all branches that have a certain memory profile. Sizes are in bytes.

@@ -12,7 +12,9 @@
 #include "cairn/solvers/order/device/pumpkin.h"
 #include "cairn/solvers/order/device/pumpkin_layers.h"
 
-/// Implements solve_pumpkin() (pumpkin.h) for any Machine (core/machine/support/machine.h).
+/// Implements solve_pumpkin() (pumpkin.h) for any Machine (core/machine/support/machine.h). A branch is one of the
+/// parallel chains to be merged, and all branches with equal memory profiles are of one kind. A state is a multiset of
+/// branches. The rank of a state is its number among all states of the same size (PumpkinRanks).
 namespace cairn::solvers {
 
 /// Holds the problem in the machine's memory.
@@ -77,29 +79,34 @@ struct PumpkinCandidate {
 
 /// Measures a candidate, i.e. one of the schedules for a state, so that the best one can be chosen. For a profile and a
 /// height h, let left(h) be the lowest value reached from the beginning without going above h, and right(h) the lowest
-/// value reached from the end without going above h. If A dominates B, then the peak, left(h) and right(h) of A are at
-/// most those of B for every h: when B reaches a value without going above h, A has reached a value at most as low
-/// without going above h. If all three are equal, A and B dominate each other, because left and right determine the
-/// segments before and after the lowest valley. If a segment that leaves memory unchanged lies between these, only one
-/// thing about it matters: whether its peak is the highest of the profile.
+/// value reached from the end without going above h. If profile A dominates profile B, then the peak, left(h) and
+/// right(h) of A are at most those of B for every h: when B reaches a value without going above h, A has reached a
+/// value at most as low without going above h. If all three are equal, A and B dominate each other, because left and
+/// right determine the segments before and after the lowest valley. If a segment that leaves memory unchanged lies
+/// between these two groups of segments, only one thing about it matters: whether its peak is the highest of the
+/// profile.
 ///
 /// One of the candidates for a state dominates all others (Theorem 3.1). So this candidate has the lowest peak and,
 /// among the candidates with that peak, the smallest sum of left(h) over all heights h below the peak. One pass over a
 /// candidate computes this sum, so candidates need not be stored.
 ///
 /// Candidates with equal peaks and with equal left(h) for all h also have equal right(h) for all h. To prove this, let
-/// D be a dominant schedule, and let C be a candidate with the same peak and the same left(h) as D. C dominates all
-/// schedules that begin with the key of some branch B. Memory is a submodular function of the set of steps that have
-/// run: it is a sum over the branches, less what is freed once all keys have run. There are two cases:
+/// D be a dominant schedule, and let C be a candidate with the same peak and the same left(h) as D. Let B be the branch
+/// whose key C runs first. C dominates all schedules that begin with this key. Memory is a submodular function of the
+/// set of steps that have run: it is a sum over the branches, less what is freed once all keys have run. There are two
+/// cases:
 /// - C is at its lowest when a non-empty set Z has run. Consider the schedule that follows C until then, and continues
-/// with the steps outside Z in the order of D. This schedule is nowhere above D, and it begins with B. C dominates it,
-/// so right(h) of C is at most right(h) of D for every h.
-/// - Otherwise C is lowest only at the beginning. Let Z be the set that has run when D is at its lowest after its peak,
-/// for the last time. No set that contains Z has less memory, because D would go there. So the steps of Z in the order
-/// of C are nowhere above C, and the rest of D can follow them. If B is in Z, this combined schedule begins with B. If
-/// B is not in Z, the combined schedule must reach the peak at some moment. C is no higher than the peak at this
-/// moment; let X be the set that C has run. Because memory is submodular, the union of X and Z has no more memory than
-/// Z. So D can as well go to this union, which contains B.
+/// with the steps outside Z in the order of D. Because memory is submodular, this schedule is nowhere above D. It
+/// begins with the key of B, so C dominates it. Thus right(h) of C is at most right(h) of D for every h.
+/// - Otherwise C is lowest only at the beginning. Take the lowest value that D has after its peak, and let Z be the set
+/// of steps that have run at the last moment at which D has this value. No set that contains Z has less memory, because
+/// the dominant schedule D would go on to such a set. Consider the schedule that runs the steps of Z in the order of C,
+/// and then the other steps in the order of D. Because memory is submodular, its first part is nowhere above C. If Z
+/// contains the key of B, this schedule begins with that key, so C dominates it, and the claim follows as in the first
+/// case. If Z does not contain that key, the schedule reaches the peak at some moment of its first part. Let X be the
+/// set that C has run when it reaches the same steps of Z. C is not above the peak then, so submodularity implies that
+/// the union of X and Z has no more memory than Z. This union contains the key of B. So the argument holds with the
+/// union in place of Z.
 template <class Table>
 struct PumpkinSum {
   using Sum = typename Table::Sum;
@@ -142,8 +149,8 @@ struct PumpkinWing {
   }
 };
 
-/// Returns the number of the candidate's segments. If `out` is not null, writes them to `out`, which has room for n
-/// segments.
+/// Returns the number of the candidate's segments. If `out` is not null, also writes them to `out`; n must then be the
+/// number that a call without `out` returned.
 template <class Table>
 CAIRN_HD std::int64_t write_segments(const PumpkinCandidate<Table>& candidate, typename Table::Segment* out,
                                      std::int64_t n) {
@@ -160,8 +167,9 @@ CAIRN_HD std::int64_t write_segments(const PumpkinCandidate<Table>& candidate, t
       if (out != nullptr) out[n - 1 - i] = Table::packed(descent, ascent);
     });
   });
-  // Between the two wings (the segments from either end), there is a segment that leaves memory unchanged if neither
-  // wing reaches the height of the profile.
+  // A wing is the list of segments from one end of the profile to its lowest valley. If neither wing contains the
+  // highest value of the profile, one more segment lies between the wings. It rises to this value and falls back to the
+  // same valley, so it leaves memory unchanged.
   const bool flat = left.highest > left.peak && left.highest > right.peak;
   const std::int64_t height = left.highest - left.lowest;
   if (flat && out != nullptr) out[left.count] = Table::packed(height, height);
@@ -420,8 +428,9 @@ class PumpkinSolver {
               problem_.released / unit_};
   }
 
-  /// Divides the states into chunks, and calls launch(begin, count) for one chunk after another. Returns false if
-  /// `go_on` returned false.
+  /// Divides the states into chunks, and calls launch(begin, count) for one chunk after another. `work_of_state` is the
+  /// number of candidates of a state, from which the number passed to `go_on` is computed. Returns false if `go_on`
+  /// returned false.
   template <class Launch>
   bool in_chunks(std::int64_t states, std::int64_t work_of_state, const Launch& launch) {
     for (std::int64_t begin = 0; begin < states; begin += options_.chunk) {
@@ -446,7 +455,7 @@ class PumpkinSolver {
   ArrayOf<Segment> keys_, rests_;
   ArrayOf<std::int64_t> rests_begin_, kinds_before_;
   Arrays layer_, below_;
-  ArrayOf<std::int32_t> sums_;  ///< number of segments of each group of the layer
+  ArrayOf<std::int32_t> sums_;  ///< number of segments of each group of states (PumpkinLayer)
   PumpkinSpace<Table> space_{};
 };
 

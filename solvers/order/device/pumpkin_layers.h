@@ -5,7 +5,9 @@
 #include "cairn/core/dominance.h"
 #include "cairn/core/host_device.h"
 
-/// Stores the table of solve_pumpkin() (pumpkin.h).
+/// Stores the table of solve_pumpkin() (pumpkin.h). A branch is one of the parallel chains that are to be merged, and
+/// all branches with equal memory profiles are of one kind. A state is a multiset of branches. The table has the
+/// segments (core::Segment) of the best schedule of each state.
 namespace cairn::solvers {
 
 __extension__ typedef __int128 Int128;
@@ -59,8 +61,9 @@ struct PumpkinRanks {
     // the multiset sought, because they have fewer branches of a kind that was already visited.
     std::int64_t before = 0;
     for (std::int32_t kind = kinds; kind-- > 0 && size > 0;) {
-      // up_to(kind, s) counts the multisets of at most s branches of earlier kinds. So up_to(kind, size) - up_to(kind,
-      // size - x) multisets of `size` branches have fewer than x branches of this kind.
+      // up_to(kind, s) counts the multisets of at most s branches of earlier kinds. So of the multisets of `size`
+      // branches without later kinds, up_to(kind, size) - up_to(kind, size - x) have fewer than x branches of this
+      // kind. The loop finds `left`, the number of branches of the multiset sought that are of earlier kinds.
       const std::int64_t all = up_to(kind, size);
       std::int64_t left = size;
       while (rank >= all - up_to(kind, left - 1)) --left;

@@ -16,10 +16,11 @@ namespace cairn::solvers {
 core::EditableSchedule editable_order(const StepGraph& graph);
 
 /// Improves topological orders by simulated annealing. A move shifts one step to another position. The target is a
-/// number of bytes slightly below the lowest peak so far. The energy of an order is the sum over its positions of the
-/// bytes above the target while the step at this position runs, plus all bytes in memory with a small weight, so that
-/// memory falls at positions that are below the target, too. Because the energy is a sum and not a maximum, a move
-/// changes it only at the positions between the step's old and new position.
+/// number of bytes slightly below the lowest peak so far. The energy of an order is a sum over its positions. Each
+/// position adds the number of bytes by which memory exceeds the target while the step at this position runs. It also
+/// adds all bytes in memory then, with a small weight, so that the search lowers memory at positions below the target,
+/// too. Because the energy is a sum and not a maximum, a move changes it only at the positions between the step's old
+/// and new position.
 class Annealing {
  public:
   Annealing(const StepGraph& graph, std::span<const StepId> start, std::uint64_t seed);

@@ -13,10 +13,10 @@ namespace cairn::solvers {
 /// set of steps that contains all predecessors of its steps. The beam of round k consists of cuts of k steps. Of the
 /// cuts that can be reached from the previous beam within the limit, the `width` cuts with the least memory are kept.
 ///
-/// If a step can run next within the limit and leaves memory no higher, no other step is tried from that cut. Any order
-/// within the limit that goes through the cut can be changed so that this step comes next, because memory is a
-/// submodular function of the cut: the more steps have run, the fewer bytes a further step adds. If no beam had more
-/// than `width` cuts, the answer is proved, even if the answer is that no order is within the limit.
+/// If a step can run next within the limit and leaves memory no higher than before it, no other step is tried from that
+/// cut. Any order within the limit that goes through the cut can be changed so that this step comes next, because
+/// memory is a submodular function of the cut: the more steps have run, the fewer bytes a further step adds. If no beam
+/// had more than `width` cuts, the answer is proved, even if the answer is that no order is within the limit.
 ///
 /// A backward search goes from the cut of all steps to the empty cut. Backwards, a step first adds `drop` bytes and
 /// afterwards removes `rise` bytes, and an output is added with the first of its readers instead of removed after the

@@ -7,8 +7,9 @@
 #include "cairn/core/node_sum.h"
 #include "cairn/solvers/order/device/caduceus.h"
 
-/// This file solves caduceus graphs on the host. Only tests call its functions. Solvers use the search over key orders
-/// (device/key_orders.h), which calls CaduceusSolver (device/caduceus.h) for thousands of such graphs.
+/// This file solves caduceus graphs on the host. Only tests call its functions. Solvers use the search over the orders
+/// of keys, i.e. of the nodes where paths meet (device/key_orders.h). This search calls CaduceusSolver
+/// (device/caduceus.h) for thousands of such graphs.
 namespace cairn::solvers {
 
 struct CaduceusWorkspace {
@@ -45,12 +46,13 @@ core::NodeSumGraph node_sum_graph(const Caduceus& caduceus);
 Caduceus find_caduceus(const core::NodeSumGraph& graph, std::vector<core::NodeId>* numbering = nullptr);
 
 /// Finds an order of least peak by Algorithm 6 of Jin et al. (OPTIMALCADUCEUS). Takes O(n + s p (p + s / p)) time for n
-/// nodes, a staff of p nodes, and bends with s segments in all, if the bends are spread evenly along the staff. Throws
-/// InputError on a malformed bend.
+/// nodes, a staff of p nodes, and bends whose memory profiles have s segments (core::Segment) in all. This holds if the
+/// bends are spread evenly along the staff. Throws InputError on a malformed bend.
 std::vector<core::NodeId> optimal_caduceus(const Caduceus& caduceus);
 
-/// Finds a dominant order (Corollary 7.9 of Jin et al.) by Algorithms 1 and 2, which call Algorithm 6 for orders of
-/// least peak. Throws InputError on a malformed bend.
+/// Finds a dominant order, i.e. one whose memory profile dominates those of all other orders (Corollary 7.9 of Jin et
+/// al.; core/dominance.h). Uses Algorithms 1 and 2, which call Algorithm 6 for orders of least peak. Throws InputError
+/// on a malformed bend.
 std::vector<core::NodeId> dominant_caduceus(const Caduceus& caduceus);
 
 }  // namespace cairn::solvers

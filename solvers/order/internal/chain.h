@@ -35,8 +35,8 @@ class Ropes {
 struct ChainSegment : core::Segment {
   Ropes::Id nodes = Ropes::kEmpty;
 };
-/// Stores a path by the segments of its memory profile: a path of the graph, or a part of the graph that was turned
-/// into a path (Lemma 5.4 of Jin et al.).
+/// Stores a path by the segments of its memory profile, each a rise to a peak followed by a drop (core::Segment). The
+/// path is a path of the graph, or a part of the graph that was turned into a path (Lemma 5.4 of Jin et al.).
 using Chain = std::vector<ChainSegment>;
 
 /// Appends the segment `next` to a chain. Merges it with the segments before it as long as they form one segment of the
@@ -44,9 +44,10 @@ using Chain = std::vector<ChainSegment>;
 void append(Chain& chain, const ChainSegment& next, Ropes& ropes);
 void append(Chain& chain, const Chain& rest, Ropes& ropes);
 
-/// Merges parallel chains into one in their dominant order (Theorem 6.8 of Jin et al.). Takes O(s log s + t) time,
-/// where s is the number of segments of all chains but the longest, and t the number of segments of the longest chain
-/// that come after the first inserted segment.
+/// Merges parallel chains into one in their dominant order, i.e. the order whose memory profile dominates all others
+/// (Theorem 6.8 of Jin et al.; core/dominance.h). Takes O(s log s + t) time, where s is the number of segments of all
+/// chains but the longest, and t the number of segments of the longest chain that come after the first inserted
+/// segment.
 Chain merge(std::vector<Chain> parts, Ropes& ropes);
 
 std::vector<core::NodeId> nodes_of(const Chain& chain, const Ropes& ropes);

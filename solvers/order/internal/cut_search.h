@@ -31,20 +31,21 @@ struct CutState {
 /// threshold, those with the most steps first. Moves with a higher peak wait. When only waiting moves are left, the
 /// threshold rises to the lowest of their peaks. So the threshold is always a lower bound on the peak of every order.
 ///
-/// A state Z supersedes a state A if Z can be reached from A within the threshold, and no cut between A and Z has less
-/// memory than Z. Any order through A can be changed so that the steps that lead from A to Z come directly after A (see
-/// the exchange argument in exchange_rules.h). So all other moves from A can be left out. In the simplest case, Z is
-/// reached by a single step that leaves memory no higher. For the general case, a tree stores from which state each
-/// state was reached. If a new state Z has no more memory than its ancestor A in this tree, the cut of least memory
-/// between A and Z supersedes A; that cut can be reached as well (Lemma 3.13 of Jin et al.). All other descendants of A
-/// are dropped. So along each path of the remaining tree, memory rises strictly.
+/// A state Z supersedes a state A if Z can be reached from A within the threshold, and no cut between A and Z (no cut
+/// that contains A and is contained in Z) has less memory than Z. Any order through A can be changed so that the steps
+/// that lead from A to Z come directly after A (see the exchange argument in exchange_rules.h). So all other moves from
+/// A can be left out. In the simplest case, Z is reached by a single step that leaves memory no higher. For the general
+/// case, a tree stores from which state each state was reached. If a new state Z has no more memory than its ancestor A
+/// in this tree, the cut of least memory between A and Z supersedes A; that cut can be reached as well (Lemma 3.13 of
+/// Jin et al.). The other descendants of A are dropped, i.e. all descendants except this cut. So along each path of the
+/// remaining tree, memory rises strictly.
 ///
 /// A state is expanded when each of its moves was made or waits. A state is live if it can be reached from the root by
 /// the moves of expanded states, where a superseded state has only the move to the state that supersedes it. States
 /// that are not live are dropped; they are visited again if a live state leads to them later. This loses no order:
-/// suppose that the goal can be reached from the root within some threshold, and walk from the root along states from
-/// which the goal can be reached. This walk ends at a live state that is not expanded yet or whose next move waits. So
-/// the search will continue from this state.
+/// suppose that the goal (the cut of all steps) can be reached from the root within some threshold, and walk from the
+/// root along states from which the goal can be reached. This walk ends at a live state that is not expanded yet or
+/// whose next move waits. So the search will continue from this state.
 template <std::int32_t kWords>
 class CutSearch {
  public:
@@ -63,10 +64,10 @@ class CutSearch {
     plant(root);
   }
 
-  /// Sets the threshold, which must not be lower than in earlier calls. Processes up to `count` states and waiting
-  /// moves whose peaks are within the threshold. Returns Status::reached if an order was found (path()),
-  /// Status::exhausted if it is proved that no order has a peak within the threshold, and Status::open if the search
-  /// must be continued.
+  /// Sets the threshold, which must not be lower than in earlier calls. Then processes at most `count` items: states
+  /// that are to be expanded, and waiting moves whose peak is now within the threshold. Returns Status::reached if an
+  /// order was found (path()), Status::exhausted if it is proved that no order has a peak within the threshold, and
+  /// Status::open if the search must be continued.
   Status advance(std::int64_t threshold, std::int64_t count, core::Stopwatch& watch) {
     threshold_ = threshold;
     for (; goal_ < 0 && count > 0 && !watch.charge(p_.count).expired(); --count) {
@@ -161,8 +162,9 @@ class CutSearch {
     /// Step that ran at the parent, or kClosure or kPart. After this step, the closure of the resulting state was run:
     /// all steps that can run within the threshold without leaving memory higher (close()).
     std::int32_t step = kClosure;
-    std::int32_t links = -1;  ///< first element in links_ of the list of other nodes from which a move leads here
-    std::int32_t above = -1;  ///< a live node from which a move leads here
+    /// First element, in links_, of the list of nodes from which a move leads here; `parent` is not in this list.
+    std::int32_t links = -1;
+    std::int32_t above = -1;          ///< a live node from which a move leads here
     std::int32_t superseded_by = -1;  ///< node that supersedes this node; -1: there is none
     std::uint32_t checked = 0;        ///< value of commits_ when the node was last found live, or kDead
   };
@@ -251,8 +253,8 @@ class CutSearch {
     }
   }
 
-  /// Runs the closure of the state: repeatedly runs a step that stays within the threshold and leaves memory no higher,
-  /// until there is none. The result does not depend on the order of these steps.
+  /// Runs the closure of the state: repeatedly runs a step that stays within the threshold and leaves memory no higher
+  /// than before, until no such step is left. The result does not depend on the order of these steps.
   void close(CutState& state) const {
     for (bool changed = true; changed;) {
       changed = false;
@@ -450,8 +452,9 @@ class CutSearch {
     commit(node);
   }
 
-  /// Finds the highest ancestor A with at least as much memory as the node. The cut of least memory between A and the
-  /// node, which can be the node itself, supersedes A. Adds the resulting states to open_. If A is the root, the search
+  /// Walks from the node towards the root as long as the ancestors have at least as much memory as the node. Let A be
+  /// the last such ancestor. The cut of least memory between A and the node, which can be the node itself, supersedes
+  /// A. Repeats this for that cut, and adds it to open_ when no such ancestor is left. If A is the root, the search
   /// starts again with this cut as its root.
   void commit(std::int32_t node) {
     std::int32_t ancestor = -1;
@@ -465,7 +468,7 @@ class CutSearch {
     ++commits_;
     CutState lowest = scratch(1);
     if (!least_between(ancestor, node, lowest)) {
-      push(open_, Open(-size_of(node), node));  // the node can stay live, because other moves may lead to it
+      push(open_, Open(-size_of(node), node));  // still to be expanded, because other moves can keep the node live
       node = insert(lowest, node, kPart);
     }
     if (node_[ancestor].parent < 0) {

@@ -35,9 +35,10 @@ struct ExactResult {
   std::int64_t states = 0;
 };
 
-/// Finds an order of least peak of the steps in `to` that are not in `from`. First divides the problem at a cut of
-/// least memory, because some order of least peak passes through this cut (Lemma 3.13 of Jin et al.). Shrinks both
-/// parts by rules that keep the least peak (exchange_rules.h). Finally searches the topological cuts of each part
+/// Finds an order of least peak of the steps in `to` that are not in `from`. A cut is a set of steps that contains all
+/// predecessors of its steps; its memory is the bytes in use when its steps have run. First divides the problem at a
+/// cut of least memory, because some order of least peak passes through this cut (Lemma 3.13 of Jin et al.). Shrinks
+/// both parts by rules that keep the least peak (exchange_rules.h). Finally searches the cuts of each part
 /// (cut_search.h), in turn from its beginning and from its end.
 ///
 /// Ends when the least peak is proved, when `watch` expires, or when options.memory_bytes are used up. Without a proof,

@@ -18,15 +18,17 @@ namespace cairn::solvers {
 /// peak of at most T, and assume that no cut between X and X' has less memory than X'. The order can be changed so that
 /// the steps of X' that are not in X run right after X, and all other steps follow in their old order. The peak is
 /// still at most T, because M is submodular: for every later cut Y of the old order, `M(Y + X') <= M(Y) + M(X') - M(Y &
-/// X') <= M(Y)`, where + is union and & is intersection. The same argument holds backwards in time. These are the
-/// rules:
-/// - Suppose that a step adds `rise - drop` > 0 bytes in total, and that each of its successors has a `rise` of at
-/// least the `drop` of the step. Such a step can run right before the first of its successors. So it is removed, and
-/// its successors get a `first` group (cut_problem.h) with the bytes `rise - drop`. On chains, this rule and the next
-/// rule give the segments of Theorem 6.5 of Jin et al.
-/// - Suppose that a step frees `drop - rise` > 0 bytes in total, and that each of its predecessors has a `drop` of at
-/// least the `rise` of the step. Such a step can run right after the last of its predecessors. So it is removed, and
-/// its predecessors get a `last` group with the bytes `drop - rise`.
+/// X') <= M(Y)`, where + is union and & is intersection. The last step holds because Y & X' is a cut between X and X',
+/// so it has no less memory than X'. The same argument holds backwards in time. These are the rules:
+/// - Suppose that a step is in no `last` group and adds `rise - drop` >= 0 bytes in total, and that each of its
+/// successors has a `rise` of at least the `drop` of the step. Such a step can run right before the first of its
+/// successors. So it is removed, and its successors get a `first` group (cut_problem.h) with the bytes `rise - drop`:
+/// the first of them to run allocates these bytes. On chains, this rule and the next rule give the segments of Theorem
+/// 6.5 of Jin et al.
+/// - Suppose that a step is in no `first` group and frees `drop - rise` >= 0 bytes in total, and that each of its
+/// predecessors has a `drop` of at least the `rise` of the step. Such a step can run right after the last of its
+/// predecessors. So it is removed, and its predecessors get a `last` group with the bytes `drop - rise`: the last of
+/// them to run frees these bytes.
 /// - A step leaves a `last` group if another step of the group must run after it, because it can never be the last of
 /// the group to run. A step leaves a `first` group if another step of the group must run before it.
 /// - A group of a single step is removed. Its bytes are added to the step's rise (`first` group) or drop (`last`

@@ -9,8 +9,9 @@
 
 namespace cairn::solvers {
 
-/// Holds a step graph to be searched, made of vertices and in-forests (linearizer.h) of a reduced graph. `nodes` has
-/// the nodes that each step runs.
+/// Holds a step graph to be searched. It is made from a part of the reduced graph (reduction.h): from the vertices of
+/// this part, and from the in-forests (linearizer.h) for which its edges stand. `nodes` has the nodes that each step
+/// runs.
 struct Expansion {
   StepGraph graph;
   std::vector<Ropes::Id> nodes;

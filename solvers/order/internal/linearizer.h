@@ -16,8 +16,8 @@ using BranchId = std::int32_t;
 
 /// Describes a branch of an in-forest (see InForest): a path that begins at the source or at a node where other
 /// branches meet, and ends at the sink or at the next node where branches meet. One step of the branch can be its key
-/// (a key node of Theorem 7.6 of Jin et al.). The key is either the step at which other branches, the branch's
-/// children, end, or the step that reads the source.
+/// (a key node of Theorem 7.6 of Jin et al.). The key is one of two steps: the step at which other branches (the
+/// children of this branch) end, or the step that reads the source.
 struct TreeBranch {
   Chain before;  ///< steps before the key, which do not decide when the source's output is freed
   ChainSegment key;
@@ -32,8 +32,9 @@ struct TreeBranch {
 /// The part of the graph that an edge of the reduced graph (reduction.h) stands for: everything between the edge's
 /// source and sink (Definition 7.3 of Jin et al.). The paths of this forest can meet, but do not branch again. The
 /// forest is stored as the branches that end at the sink. The forest is turned into a path only when its edge is the
-/// only outgoing edge of the source that is left. Until then, other edges can stand for readers of the source's output,
-/// and the dominant schedule depends on when that output is freed.
+/// only outgoing edge of the source that is left. Until then, other edges can stand for readers of the source's output.
+/// When that output is freed would then not be known, and the dominant schedule (the one whose memory profile dominates
+/// all others, core/dominance.h) depends on it.
 struct InForest {
   std::vector<BranchId> branches;
   bool direct = false;    ///< whether the sink reads the source itself
@@ -45,8 +46,8 @@ struct InForest {
 /// - If no branch decides when the source's output is freed, the method is Liu's merge of chains (chain.h).
 /// - If the forest consists of parallel chains, the method is the table of Theorem 8.2 (pumpkin_table.h).
 /// - In all other cases, the method is a search over the orders in which the keys (see TreeBranch) can run (Theorem
-///   7.6; device/key_orders.h). If there are too many of these orders, Algorithm 2 with the exact search is used
-///   instead (dominant.h).
+///   7.6; device/key_orders.h). If there are too many of these orders, Algorithm 2 of Jin et al. with the exact search
+///   is used instead (dominant.h).
 class Linearizer {
  public:
   /// Creates a Linearizer that has no branches yet; add() adds them. All work keeps to the limit of `watch`.

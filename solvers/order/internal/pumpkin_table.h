@@ -39,7 +39,8 @@ class PumpkinTable {
   /// Solves the table on a device. Returns PumpkinAnswer::End::too_large if the device has too little memory, and
   /// End::stopped if `watch` expired. Throws DeviceError if the device fails.
   PumpkinAnswer::End solve_on(Accelerator& device, core::Stopwatch& watch, const std::function<void()>& tick = {});
-  /// Returns the branches merged into one chain, in their dominant order. The table must be solved.
+  /// Returns the branches merged into one chain, in their dominant order (the order whose memory profile dominates all
+  /// others). The table must be solved.
   Chain chain(Ropes& ropes) const;
 
  private:

@@ -19,9 +19,10 @@ namespace cairn::solvers {
 /// Applies the reductions of Valdes, Tarjan and Lawler to any computation graph, as often as possible. The parallel
 /// reduction merges edges between the same two nodes. The series reduction replaces a node with one incoming and one
 /// outgoing edge by a single edge. Every edge carries the part of the graph that it replaces, as a forest (InForest).
-/// When a node is removed, the forest of its outgoing edge is turned into a path, in a dominant order. A source and a
-/// sink are added to the graph. If only one edge between these two is left at the end, the graph is series-parallel.
-/// Takes O(n + m) time for n nodes and m edges, plus the time for turning forests into paths.
+/// When a node is removed, the forest of its outgoing edge is turned into a path, in a dominant order (one whose memory
+/// profile dominates all others). A source and a sink are added to the graph. If only one edge between these two is
+/// left at the end, the graph is series-parallel. Takes O(n + m) time for n nodes and m edges, plus the time for
+/// turning forests into paths.
 ///
 /// The vertices of the reduced graph are the steps of StepGraph: the nodes of the graph and the releases, which only
 /// free memory.
@@ -34,7 +35,7 @@ class Reduction {
     take,  ///< use any schedule of the forest; the whole schedule is valid, but need not be dominant
     leave  ///< keep the forest, and do not remove the vertex whose outgoing edge carries it
   };
-  /// Prepares the reduction of a graph. The other parameters are those of Linearizer.
+  /// Prepares the reduction of a graph. `memory_bytes` and the parameters after it are those of Linearizer.
   Reduction(const core::Graph& graph, Unfinished unfinished, std::int64_t memory_bytes, int threads,
             core::Stopwatch& watch, std::function<void()> tick = {}, Accelerator* accelerator = nullptr);
 

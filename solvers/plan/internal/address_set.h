@@ -14,8 +14,9 @@ inline auto first_above(std::span<const core::AddressRange> ranges, std::int64_t
   return std::ranges::upper_bound(ranges, address, {}, &core::AddressRange::upper);
 }
 
-/// Returns whether one of the ranges overlaps [lower, upper). An empty range overlaps if it lies strictly inside. The n
-/// ranges must be disjoint and ascending. O(log n).
+/// Returns whether one of the ranges overlaps [lower, upper). An empty range overlaps a range only if it lies strictly
+/// inside it: for example, [a, a) overlaps [lower, upper) if lower < a < upper. The n ranges must be disjoint and
+/// ascending. O(log n).
 inline bool overlap(std::span<const core::AddressRange> ranges, std::int64_t lower, std::int64_t upper) {
   const auto at = first_above(ranges, lower);
   return at != ranges.end() && at->lower < upper;

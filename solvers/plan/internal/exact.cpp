@@ -2,7 +2,8 @@
 // section is a range of steps during which the same blocks are live. In a section, blocks are stacked upwards from the
 // bottom to the address `low`, and downwards from the top to the address `high`. A block that is not placed yet is
 // open; its possible offsets range from least_ to most_. A part is a set of open blocks that can be searched alone,
-// because no other open block is live in its sections.
+// because no other open block is live in its sections. An obstacle is a range of addresses that is forbidden or taken
+// by a block with a fixed offset.
 
 #include "cairn/solvers/plan/internal/exact.h"
 
@@ -178,8 +179,9 @@ Search::Key Search::key(std::size_t begin, std::size_t end) const {
   return key;
 }
 
-/// Returns whether block b, at its least offset (Side::bottom) or its largest (Side::top), would touch the `low` or the
-/// `high` of each of its sections, so that no byte between stays unused.
+/// Returns whether block b would leave no byte unused in any of its sections. With Side::bottom, it must then touch the
+/// `low` of each of its sections at its least offset. With Side::top, it must touch the `high` of each at its largest
+/// offset.
 bool Search::level(std::int32_t b, Side side) const {
   return std::ranges::all_of(sections_.parts(b), [&](const auto& part) { return held(b, part, side); });
 }

@@ -20,7 +20,8 @@ namespace cairn::solvers::plan {
 /// a section is the number of free bytes between `low` and `high`, minus the bytes of the section's open blocks.
 ///
 /// All blocks of a plan can be pushed down. So if there is a plan, there is one in which every block lies at 0, on
-/// another block or on an obstacle. The search looks for such a plan. It repeats these steps:
+/// another block or on an obstacle, i.e. a forbidden range or a block with a fixed offset. The search looks for such a
+/// plan. It repeats these steps:
 /// - It picks a section, and tries for each open block whether that block uses the byte at the section's `low`. It only
 /// picks a section for which each of these blocks would lie directly on the `low` of all sections in which the block
 /// is live. The section with the lowest `low` always has this property.
@@ -35,8 +36,8 @@ namespace cairn::solvers::plan {
 ///
 /// The search prefers sections in which few blocks can use the byte, and sections with little slack. Of the blocks, it
 /// prefers those that begin or end together with their valley. A valley is a range of sections with equal `low` between
-/// sections with higher `low`. After a number of steps without a solution, the search restarts with other random noise,
-/// which changes these choices.
+/// sections with higher `low`. After a number of attempts to place a block without finding a solution, the search
+/// restarts with other random noise, which changes these choices.
 class Search {
  public:
   /// Prepares a search for a plan of at most `capacity` bytes. Each number `strategy` (0, 1, ...) gives a different

@@ -221,7 +221,7 @@ void GuidedSearch::improve(std::int32_t b) {
 
 /// Raises the weights of the pairs of blocks for which the ratio of shared bytes to weight is largest or nearly so.
 void GuidedSearch::raise_weights() {
-  constexpr double kNear = 0.5;  // weights of pairs rise whose ratio is at least this fraction of the largest ratio
+  constexpr double kNear = 0.5;  // a weight rises if the ratio of its pair is at least this fraction of the largest
   double largest = 0;
   for (const double near : {0.0, kNear}) {
     for (const std::int32_t b : overlapping_) {

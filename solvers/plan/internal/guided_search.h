@@ -48,7 +48,7 @@ class GuidedSearch {
   /// - There are forbidden addresses.
   /// - An alignment does not divide all sizes and fixed offsets.
   /// - The bounds() of two blocks with fixed offsets overlap, which they can because of gaps.
-  /// - There are too many pairs.
+  /// - There are more than 4 million pairs of blocks that are live at the same time.
   static bool takes(const Instance& instance);
 
   /// Prepares a search for a plan of at most `capacity` bytes, which must be at least the size of each block and a

@@ -85,7 +85,7 @@ class Packer {
  private:
   using Key = std::function<double(const BlockMeasures&)>;
   /// Number of conflicts (pairs of rectangles that are live at the same time) beyond which scanning all conflicts of a
-  /// block takes longer than a search in an Occupancy.
+  /// block takes longer than a search in an Occupancy, a segment tree over time (occupancy.h).
   static constexpr double kMostConflicts = 1e8;
   /// If there are more conflicts than this number, kFirstRounds rounds of improve() come before place_orders(), because
   /// a pass of place_orders() visits all conflicts and takes as long as many rounds.
@@ -172,9 +172,9 @@ class Packer {
     keep(place_lowest(order, true));
   }
 
-  /// Builds a packing by the skyline heuristic, and keeps it if it is the lowest so far. Returns its height. The
-  /// heuristic ignores fixed offsets. So if there are any, builds a first-fit packing in the order of the heuristic's
-  /// offsets instead.
+  /// Builds a packing by the skyline heuristic (skyline.h), and keeps it if it is the lowest so far. Of the blocks that
+  /// fit at a place, the heuristic prefers the block with the largest `key`. Returns its height. The heuristic ignores
+  /// fixed offsets. So if there are any, builds a first-fit packing in the order of the heuristic's offsets instead.
   std::int64_t build_up(const std::vector<double>& key) {
     const double begin = watch_.seconds();
     std::int64_t height = 0;
@@ -217,9 +217,9 @@ class Packer {
   }
 
   /// Improves packings by squeaky wheel optimisation (Joslin and Clements, 1999). A block that ends above the lower
-  /// bound gets a larger key, so that the skyline heuristic prefers it the next time. Each entry of `starts` has one
-  /// key per block. After kPatience rounds without a lower packing, restarts with the keys of one entry, changed at
-  /// random. Ends after `rounds` rounds.
+  /// bound gets a larger key, so that the skyline heuristic (see build_up()) prefers it the next time. Each entry of
+  /// `starts` has one key per block. After kPatience rounds without a lower packing, restarts with the keys of one
+  /// entry, changed at random. Ends after `rounds` rounds.
   void improve(const std::vector<std::vector<double>>& starts, int rounds) {
     constexpr int kPatience = 100;
     core::Random random(1);

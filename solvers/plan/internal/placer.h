@@ -18,8 +18,9 @@ enum class Fit : std::uint8_t { best, lowest };
 /// Returns whether the block has a hint that is a valid offset. Other hints are ignored.
 bool usable_hint(const Block& block);
 
-/// Finds placed rectangles by time. Finds the rectangles that are live during a range of steps in two groups: those
-/// that are live at its first step, and those that start later in the range.
+/// Finds placed rectangles by time. A rectangle is a range of steps and a range of addresses that a block uses
+/// (instance.h). Finds the rectangles that are live during a range of steps in two groups: those that are live at its
+/// first step, and those that start later in the range.
 class TimeIndex {
  public:
   explicit TimeIndex(std::int64_t steps);

@@ -1,5 +1,6 @@
 // Places blocks by the skyline heuristic (skyline.h). A block is a group of buffers that share one offset. The skyline
-// is, for each step, the end of the highest block placed at this step.
+// is, for each step, the end of the highest block placed at this step. Each block has a key; of the blocks that fit at
+// a place, the block with the largest key is placed there.
 
 #include "cairn/solvers/plan/internal/skyline.h"
 
@@ -12,7 +13,7 @@
 namespace cairn::solvers::plan {
 namespace {
 
-constexpr std::int64_t kVisit = 8;  // work of visiting a node of the tree, in comparisons of buffers
+constexpr std::int64_t kVisit = 8;  // work of visiting a node of Unplaced, in comparisons of buffers
 constexpr std::int64_t kInfinite = std::numeric_limits<std::int64_t>::max();
 
 /// Holds the blocks that are not placed yet, as leaves of a segment tree, sorted by first step.

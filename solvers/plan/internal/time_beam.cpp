@@ -1,7 +1,7 @@
 // Finds a plan by a beam search over time (explained in time_beam.h). An item is a block of buffers that share one
 // offset, treated as one rectangle of steps and addresses. A state is a placement of the first items; the beam is the
 // list of states that are kept. A child of a state also places the next item. A hole is a range of free addresses
-// between live items.
+// between live items. A snapshot is a copy of the beam, to which the search can go back.
 
 #include "cairn/solvers/plan/internal/time_beam.h"
 
@@ -100,10 +100,10 @@ std::uint64_t TimeBeam::hash_of(std::int32_t item, std::int64_t offset) const {
 
 /// Returns the weight of the hole between two neighbouring live items, from the current step on. Each border between
 /// free and used bytes counts with the weights of the steps during which it exists. While both neighbours are live,
-/// there are two borders, which count less if the hole has less than small_hole_ bytes, and not at all if it has none.
-/// After one neighbour has ended, there is one border. `below`, `above` and `now` are the sums of the weights of all
-/// steps before the end of the lower neighbour, before the end of the upper neighbour and before the current step.
-/// `hole` is in bytes.
+/// there are two borders, which count less if the hole has less than small_hole_ bytes, and not at all if the hole has
+/// no bytes. After one neighbour has ended, there is one border. `below`, `above` and `now` are the sums of the weights
+/// of all steps before the end of the lower neighbour, before the end of the upper neighbour and before the current
+/// step. `hole` is in bytes.
 double TimeBeam::border(double below, double above, std::int64_t hole, double now) const {
   const double open = std::min(1.0, static_cast<double>(hole) / small_hole_);
   return std::abs(below - above) + 2 * open * (std::min(below, above) - now);

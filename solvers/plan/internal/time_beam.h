@@ -17,10 +17,10 @@ namespace cairn::solvers::plan {
 /// first steps. Each block is placed at the lower or the upper end of a hole, a range of free addresses between blocks
 /// that are live at that time. A state is a placement of all blocks so far. The search keeps several states, the beam:
 /// those with the least weight of holes. A hole weighs more if it lasts longer, or if many bytes are live at its steps.
-/// Future holes count, too: two neighbouring blocks that end together leave one hole later, otherwise they leave two.
-/// If a block fits into no hole of any state, the search removes the last blocks and places them again with other
-/// weights and random noise. The longer the search makes no progress, the more blocks it removes and the wider the beam
-/// becomes.
+/// Future holes count, too: two neighbouring blocks that end at the same step leave one hole later, and two that end at
+/// different steps leave two holes. If a block fits into no hole of any state, the search removes the last blocks and
+/// places them again with other weights and random noise. The longer the search makes no progress, the more blocks it
+/// removes and the wider the beam becomes.
 ///
 /// A block is treated as one rectangle, called an item: it uses its largest number of bytes from its first to its last
 /// step.

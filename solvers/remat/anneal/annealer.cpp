@@ -324,8 +324,8 @@ void Annealer::begin_run(std::int64_t length, double hot, double cold, double fi
 
 /// Adapts the price of exceeding the budget. In a search without addresses (no placement), raises or lowers the price
 /// so that a certain fraction of the visited schedules is within the budget. In a search with addresses, few schedules
-/// fit, so their fraction says little. There, the price rises by a fixed rule during most of the run. Only at the end
-/// of the run, it is adapted as in a search without addresses.
+/// fit, so their fraction says little. In such a search, the price rises by a fixed rule during most of the run. Only
+/// at the end of the run is it adapted as in a search without addresses.
 void Annealer::adapt_price() {
   constexpr double kLeastFitting = 0.1, kMostFitting = 0.2, kCheapest = 1.0 / 30, kDearest = 1000;
   constexpr double kLast = 3, kRising = 0.85;

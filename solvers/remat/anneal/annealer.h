@@ -15,8 +15,8 @@
 namespace cairn::solvers {
 
 /// Draws one random seed for each of `count` islands. An island is one of several annealers that run in parallel. If
-/// `count` is 0, draws one seed for each thread. If `limit` counts work units instead of time, draws two instead, so
-/// that the result does not depend on the number of threads.
+/// `count` is 0, draws one seed for each thread or, if `limit` counts work units instead of time, two seeds, so that
+/// the result does not depend on the number of threads.
 std::vector<std::uint64_t> island_seeds(int count, const core::Limit& limit, std::uint64_t seed);
 
 /// Searches for cheap schedules by simulated annealing, which changes order and recomputation together. A move makes

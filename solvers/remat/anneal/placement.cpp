@@ -1,5 +1,7 @@
 // Stores the addresses of the values of a schedule while the schedule is edited (placement.h). An occurrence is one
-// step of the schedule. Keys stand for times: they ascend along the schedule, with unused numbers between them.
+// step of the schedule. Keys stand for times: they ascend along the schedule, with unused numbers between them. A
+// rectangle is the lifetime and the addresses of one output or scratch. A shelf stores the rectangles that begin in a
+// certain range of addresses.
 
 #include "cairn/solvers/remat/anneal/placement.h"
 

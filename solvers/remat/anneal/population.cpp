@@ -238,7 +238,7 @@ class Editor {
   std::vector<Step> chain_, lost_;
 };
 
-/// Holds the islands and makes one generation after another.
+/// Holds the islands, i.e. groups of schedules that evolve separately, and makes one generation after another.
 class Population {
  public:
   Population(const core::Graph& graph, std::span<const core::Schedule> starts, std::int64_t budget,

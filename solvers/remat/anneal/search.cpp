@@ -288,8 +288,9 @@ class Search {
     }
   }
 
-  /// Sends the incumbent to the peers if it has improved. The parameters describe the incumbent before the improvement.
-  /// Afterwards, offers to the incumbent the schedules that peers have sent.
+  /// Sends the incumbent to the peers (other processes that run the same search) if it has improved. The parameters
+  /// describe the incumbent before the improvement. Afterwards, offers to the incumbent the schedules that peers have
+  /// sent.
   void exchange(bool was_within_budget, std::int64_t cost, std::int64_t peak) {
     if (options_.peers == nullptr) return;
     if (incumbent_.within_budget() != was_within_budget || incumbent_.cost() < cost || incumbent_.peak() < peak)

@@ -28,8 +28,9 @@ namespace cairn::solvers {
 /// is valid at any time. For the same seed and work limit the answer is the same on every machine, unless there are
 /// peers.
 ///
-/// If options.peers is set, each better schedule is sent to the peers, and the schedules that the peers send are
-/// offered to the incumbent, so that the islands of all processes continue from the best schedule of all.
+/// If options.peers is set, each better schedule is sent to the peers, i.e. to other processes that run the same
+/// search, and the schedules that the peers send are offered to the incumbent, so that the islands of all processes
+/// continue from the best schedule of all.
 ///
 /// Throws std::logic_error if the order rule of the scope is `stages`. Any Scope::max_occurrences is accepted.
 Stop search(const core::Graph& graph, const SolveOptions& options, const std::function<bool()>& between,

@@ -155,9 +155,9 @@ Number ChainPrices::forward(Rules& rules) {
         share[x] = Number{0};
         bool shared = false;
         // Let s be the next stage in which x is surely read. Until s, x need not be held, because x can also be
-        // computed again there. So x keeps only a part of its price: at most the cost of making x minus the price of
-        // holding x until s. The rest of the price is charged to the nodes that can run again in this stage and read x.
-        // If there is no such stage s, these nodes are charged the whole price.
+        // computed again in stage s. So x keeps only a part of its price: at most the cost of making x minus the price
+        // of holding x until s. The rest of the price is charged to the nodes that can run again in this stage and read
+        // x. If there is no such stage s, these nodes are charged the whole price.
         if (const std::int32_t readers = price > 0 ? uses_.readers_again(t, x) : 0; readers > 0 && !uses_.used(t, x)) {
           const bool later = uses_.next_use(t, x) >= 0;
           const Number kept = !later ? Number{0} : node.once ? price : std::min(price, rules.until_next_use(t, x));
@@ -203,8 +203,8 @@ double ChainPrices::evaluate(std::vector<double>& gradient) {
   // - of_making: the cost of running a node again.
   std::vector<double> of_carried(static_cast<std::size_t>(graph_.value_count()), 0.0), of_price(of_carried);
   std::vector<double> of_making(static_cast<std::size_t>(graph_.node_count()), 0.0);
-  // Indexed by stage: differences between terms of the gradient of neighbouring stages. Their prefix sums are added to
-  // the gradient at the end.
+  // Some terms of the gradient are equal for a whole range of stages. change[t] is the sum of these terms in stage t
+  // minus their sum in stage t - 1. Its prefix sums are added to the gradient at the end.
   std::vector<double> change(static_cast<std::size_t>(end_) + 2, 0.0);
   std::size_t next = sources_.size();
   for (std::int32_t t = end_; t >= 0; --t) {
@@ -307,8 +307,9 @@ void ChainPrices::fix() {
   }
   run_excess_.assign(runs, 0);
   rest_.assign(static_cast<std::size_t>(end_) + 2, 0);
-  // Compute two solutions of the dual with about the same bound. Both are useful, because they prove different
-  // variables to be 0.
+  // The two passes, without and with advance(), compute two solutions of the dual of the linear relaxation, with about
+  // the same bound. Both are useful, because they prove of different nodes that they never run again in a stage, and of
+  // different values that they are never held.
   for (const bool in_advance : {false, true}) {
     Exact exact{*this, in_advance};
     const auto value = forward<std::int64_t>(exact);

@@ -11,10 +11,11 @@
 
 namespace cairn::solvers {
 
-/// Computes a lower bound on the cost of schedules from prices. The prices are a solution of the dual of ChainProgram's
-/// linear relaxation. The nodes of the chain are c_0, c_1, ... (see ChainStages). In this file, the run of c_t always
-/// means its first run. There is one price for each t: the price of holding one byte during the run of c_t. Any prices
-/// >= 0 give a lower bound, which one pass over the stages computes. docs/remat/bound.md has the proof.
+/// Computes a lower bound on the cost of schedules from prices. The prices are a solution of the dual of the linear
+/// program that ChainProgram builds (chain_program.h), a relaxation of the search for the cheapest schedule. The nodes
+/// of the chain are c_0, c_1, ... (see ChainStages). In this file, the run of c_t always means its first run. This run
+/// ends stage t of a schedule. There is one price for each t: the price of holding one byte during the run of c_t. Any
+/// prices >= 0 give a lower bound, which one pass over the stages computes. docs/remat/bound.md has the proof.
 ///
 /// The pass computes a price for having value x available in stage t. This price is the smaller of two costs. The first
 /// is the price of x in the stage before plus the price of holding x during the run of c_(t-1). The second is the cost

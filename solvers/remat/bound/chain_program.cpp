@@ -159,9 +159,10 @@ bool ChainStages::forced(std::int32_t t, core::ValueId x) const {
 
 bool ChainStages::fits() const {
   const std::int32_t end = chain_length();
-  // Indexed by t.
-  // - change: by how many bytes the values that are surely in memory grow from the run of c_(t-1) to the run of c_t.
-  // - more: further bytes that the run of c_t needs.
+  // Both vectors are indexed by t.
+  // - change: the bytes of the values that are surely in memory during the run of c_t, minus the bytes of the values
+  //   that are surely in memory during the run of c_(t-1).
+  // - more: the bytes that the run of c_t needs in addition to the values that are surely in memory.
   std::vector<std::int64_t> change(static_cast<std::size_t>(end) + 2, 0), more(change);
   const auto surely = [&](std::int32_t t, const Value& value) {
     return value.surely_from <= t && t <= value.surely_until;

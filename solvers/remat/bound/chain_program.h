@@ -23,11 +23,12 @@ inline constexpr std::int64_t kUnknownCost = std::numeric_limits<std::int64_t>::
 /// they run. Takes O(n + m) time for n nodes and m edges.
 std::vector<core::NodeId> longest_chain(const core::Graph& graph);
 
-/// Selects at most `most` nodes of a chain. Divides the chain into `most` parts of about equal length, and takes from
-/// each part the node that needs the most bytes for inputs, outputs and scratch.
+/// Selects at most `most` nodes of a chain (see ChainStages). Divides the chain into `most` parts of about equal
+/// length, and takes from each part the node that needs the most bytes for inputs, outputs and scratch.
 std::vector<core::NodeId> thin_chain(const core::Graph& graph, std::vector<core::NodeId> chain, std::size_t most);
 
-/// Returns the chain of cost_bound() for an order rule: a longest path under OrderRule::free, else the input order.
+/// Returns the chain that cost_bound() uses for an order rule. For OrderRule::free, this is a longest path of the
+/// graph. For every other rule, it is the whole input order.
 std::vector<core::NodeId> chain_for(const core::Graph& graph, OrderRule order);
 
 /// Collects facts that hold for all schedules within a budget that cost less than a known cost. A chain c_0, ...,
@@ -105,9 +106,9 @@ std::optional<ChainStages> stages_of_size(const core::Graph& graph, std::vector<
 /// says whether value x is in memory during the first run of c_t.
 class ChainProgram {
  public:
-  /// Builds the program. If `prices` is given, leaves out the variables that are proved to be 0 in all schedules that
-  /// cost at most `most_extra` units more than running each node once. In this case, the optimum is a bound only for
-  /// these schedules.
+  /// Builds the program. If `prices` (chain_prices.h) is given, leaves out the variables that the prices prove to be 0
+  /// in all schedules that cost at most `most_extra` times ChainStages::cost_unit() more than running each node once.
+  /// In this case, the optimum is a bound only for these schedules.
   explicit ChainProgram(const ChainStages& stages, const ChainPrices* prices = nullptr, std::int64_t most_extra = 0);
 
   /// Returns the program. If it is infeasible(), there is no schedule of the kind that ChainStages describes.

@@ -27,7 +27,7 @@ void take_out(std::span<Word> set, core::ValueId i) { set[static_cast<std::size_
 struct StageStates {
   struct State {
     std::int64_t extra = 0;  ///< cost so far of all runs except first runs, in units of ChainStages::cost_unit()
-    /// Index of the state of the layer before from which this state was reached.
+    /// Index, in the layer before this one, of the state from which this state was reached.
     std::int32_t before = -1;
     /// range in `runs` of the nodes that ran in this stage, without the node of the chain
     std::int32_t runs_begin = 0, runs_end = 0;
@@ -203,8 +203,9 @@ class ChainSearch {
     return is;
   }
 
-  /// Chooses among runs that are not required, from the i-th active node on. For each node whose inputs are in memory,
-  /// tries both cases: the node runs, and the node does not run.
+  /// Chooses among runs that are not required. Begins with the i-th of the nodes that matter in this stage (see
+  /// ChainUses::active()). For each of these nodes whose inputs are in memory, tries both cases: the node runs, and the
+  /// node does not run.
   void choose_runs(std::size_t i) {
     const auto nodes = prices_.active(stage_);
     if (watch_.charge(static_cast<std::int64_t>(nodes.size())).expired() || too_much(least())) return;
@@ -303,7 +304,8 @@ class ChainSearch {
     for (; i < candidates_.size(); ++i) {
       if (candidates_.size() == sorted_) {
         if (rest_bytes_[i] < excess) return;
-        // The factor corrects for rounding errors, so that the bound stays valid.
+        // Each candidate that is left costs at least rest_ratio_[i] per byte. So dropping `excess` more bytes costs at
+        // least `more`. The last factor makes up for rounding errors, so that this bound stays valid.
         const double more = rest_ratio_[i] * static_cast<double>(excess) * (1 - 1e-12);
         if (too_much(cost + static_cast<std::int64_t>(std::min(more, 0x1p60)))) return;
       }
@@ -333,8 +335,8 @@ class ChainSearch {
   }
 
   /// Adds the state in which kept_ is held after this stage. Does nothing in two cases:
-  /// - A run that is not required could be made in a later stage instead without a disadvantage. The search also tries
-  ///   that choice.
+  /// - A run that is not required could also be made in a later stage, without a disadvantage. The search tries that
+  ///   choice, too.
   /// - The runs of this stage do not fit into memory.
   void arrive() {
     watch_.charge(static_cast<std::int64_t>(prices_.active(stage_).size()));
@@ -402,8 +404,8 @@ class ChainSearch {
     });
   }
 
-  /// Removes each state of the next layer for which another state holds at least the same values at no higher cost.
-  /// Returns false if the watch expired.
+  /// Removes states of the next layer for which another state holds at least the same values at no higher cost.
+  /// Compares each state only with the first kCompared states that are kept. Returns false if the watch expired.
   bool leave_out_dominated() {
     constexpr std::size_t kCompared = 64;
     StageStates& layer = next();
@@ -419,7 +421,8 @@ class ChainSearch {
         const Word* other = kept.sets.data() + k * words_;
         dominated = true;
         // A state dominates another one only if the same nodes have run in both. Otherwise, the state in which fewer
-        // nodes have run can be better, because `extra` does not contain the cost of first runs.
+        // nodes have run can be better: the first runs that it still has to make yield values, and `extra` does not
+        // count the cost of first runs.
         for (std::size_t w = 0; w < words_ && dominated; ++w)
           dominated = (set[w] & ~other[w]) == 0 && ((set[w] ^ other[w]) & node_bits_[w]) == 0;
       }

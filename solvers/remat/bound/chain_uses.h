@@ -14,7 +14,7 @@ namespace cairn::solvers {
 /// stages use these lists. The ChainStages must outlive this object.
 class ChainUses {
  public:
-  /// Takes O(ChainStages::size() + m log m) time for m inputs of nodes.
+  /// Takes O(ChainStages::size() + m log m) time, where m is the number of inputs of all nodes together.
   explicit ChainUses(const ChainStages& stages);
 
   /// Returns the nodes that can run in stage t, and the nodes whose values can be useful in stage t, in topological
@@ -24,7 +24,7 @@ class ChainUses {
   }
   std::size_t pairs() const { return active_.size(); }  ///< sum of the lengths of active(t) over all t
 
-  /// Returns the stages in which every solution reads x, ascending.
+  /// Returns the stages in which every solution of the relaxation (cost_bound.h) reads x, ascending.
   std::span<const std::int32_t> uses(core::ValueId x) const {
     return {uses_.data() + uses_begin_[x], uses_.data() + uses_begin_[x + 1]};
   }

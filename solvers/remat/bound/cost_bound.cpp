@@ -69,7 +69,8 @@ class CostBounding {
     return answer_.infeasible || answer_.exhausted || answer_.value >= known_cost() || watch_.expired_now();
   }
 
-  /// Raises the bound by what is in memory at a few moments (cut/cut_bound.h).
+  /// Raises the bound to the bound of cut_bound() (cut/cut_bound.h), which considers what is in memory during the first
+  /// runs of up to three nodes.
   void raise_by_cuts() {
     const MomentCutOptions at{.budget = options_.budget, .order = options_.order, .link = {}, .host_budget = {}};
     constexpr double kPart = 0.3;  // fraction of the limit
@@ -110,7 +111,7 @@ class CostBounding {
   void raise_by_prices(std::int64_t known, bool with_engine) {
     constexpr core::NodeId kMostSearched = 5000;
     // The prices are computed only if there is time for this many subgradient steps. This is enough for one step, and
-    // for fix(), which takes longer than a step.
+    // for ChainPrices::fix(), which takes longer than a step.
     constexpr double kLeastRounds = 4;
     // Work units after which the search stops if an engine is installed, because the engine would be faster.
     constexpr std::int64_t kEngineBetterAfter = 20'000'000;

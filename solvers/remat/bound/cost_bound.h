@@ -26,8 +26,9 @@ struct CostBoundOptions {
   std::function<void(std::int64_t)> raised;
   /// Called with schedules that the search finds and that are within the budget. They are valid, but need not be cheap.
   std::function<void(const core::Schedule&)> found;
-  bool engine = true;  ///< whether to use HiGHS if it is installed
-  /// Largest memory of the relaxation in bytes. If a relaxation would need more, it is made with a shorter chain.
+  bool engine = true;  ///< whether to use the external integer-program solver HiGHS if it is installed
+  /// Largest memory of the relaxation (see cost_bound()) in bytes. A relaxation that would need more is replaced by a
+  /// smaller one, for which nodes of the chain are left out.
   std::int64_t memory_bytes = std::int64_t{2} << 30;
 };
 
@@ -35,7 +36,7 @@ struct CostBound {
   std::int64_t value = 0;  ///< no schedule within the budget costs less; never above known_cost
   /// Whether it is proved that no schedule is within the budget. If so, `value` has no meaning.
   bool infeasible = false;
-  /// Whether the relaxation was solved completely. If so, more time would not raise the bound.
+  /// Whether the relaxation (see cost_bound()) was solved completely. If so, more time would not raise the bound.
   bool exhausted = false;
   std::int64_t work = 0;  ///< in units of core::Limit::work
 };
@@ -44,14 +45,15 @@ struct CostBound {
 /// of recomputations. Uses one thread. Ends at the limit, or when the bound reaches the known cost.
 ///
 /// The first bound is the bound of cut_bound() (cut/cut_bound.h), which only considers what is in memory at up to three
-/// moments. It is near the optimum if few moments need far more memory than all others.
+/// moments. A moment is the first run of a node. This bound is near the optimum if few moments need far more memory
+/// than all others.
 ///
-/// The second bound is the optimum of a relaxation, a simpler problem whose constraints all these schedules meet. A
-/// chain is a path of the graph with the most nodes. If the order rule is not `free`, the chain is the whole input
-/// order. The first runs of the chain's nodes divide a schedule into stages. The relaxation only records which nodes
-/// run in each stage, and which values are in memory during these first runs. For large graphs, some nodes of the chain
-/// are left out, which gives fewer stages. docs/remat/bound.md lists the constraints and says why every schedule meets
-/// them.
+/// The second bound is the optimum of a relaxation. This is a simpler problem whose constraints are met by all
+/// schedules that are within the budget and follow the order rule. A chain is a path of the graph with the most nodes.
+/// If the order rule is not `free`, the chain is the whole input order. The first runs of the chain's nodes divide a
+/// schedule into stages. The relaxation only records which nodes run in each stage, and which values are in memory
+/// during these first runs. For large graphs, some nodes of the chain are left out, which gives fewer stages.
+/// docs/remat/bound.md lists the constraints and says why every schedule meets them.
 ///
 /// The optimum is bounded from below in three steps:
 /// - Prices for memory give a bound on the linear relaxation. Subgradient steps improve the prices, each in near-linear

@@ -21,8 +21,8 @@ namespace {
 using core::NodeId;
 using core::ValueId;
 
-/// Represents the whole graph as a problem of LiveSetSearch, which begins with empty memory and ends with the kept
-/// values in memory.
+/// Represents the whole graph as a problem of LiveSetSearch. The problem begins with empty memory, and ends with the
+/// kept values in memory.
 struct WholeGraph {
   LiveSetProblem<Set64> problem;
   std::vector<NodeId> nodes;  ///< node of the graph for each node number of the problem

@@ -61,7 +61,7 @@ struct LiveSetProblem {
   Set target = 0;                       ///< values required in memory after the last step
   Set goals = 0;                        ///< nodes that must run even if none of their values are needed
   Set once = 0;                         ///< nodes that may run at most once
-  Set in_order = 0;                     ///< goals whose first runs must be in ascending order
+  Set in_order = 0;                     ///< goals whose first runs must be in the order of their numbers
 
   void clear() {
     nodes.clear();

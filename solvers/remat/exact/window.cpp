@@ -164,8 +164,8 @@ bool WindowSearch::allow_producer(ValueId x, std::int64_t most_cost) {
 }
 
 /// Chooses the nodes that the search may run. These are the window's nodes and some producers of values that are in
-/// memory before the window. Producers of least cost per byte are preferred. Their number is random, and small enough
-/// that all nodes and values fit into a Set128. Returns false if the window's nodes alone do not fit.
+/// memory before the window. Producers of least cost per byte are preferred. The number of producers is random, and
+/// small enough that all nodes and values fit into a Set128. Returns false if the window's nodes alone do not fit.
 bool WindowSearch::allow_nodes(std::int64_t slack) {
   for (const NodeId v : nodes_) allowed_[v] = 0;
   nodes_.clear();
@@ -304,8 +304,8 @@ void WindowSearch::solve(std::int64_t budget, std::int64_t most_cost, std::int64
   }
 }
 
-/// Replaces the window by the steps in found_. Also drops steps whose values are no longer read, unless this would
-/// leave the scope.
+/// Replaces the window by the steps in found_. Also drops steps whose values are no longer read, unless the Scope of
+/// the search does not allow the shorter schedule.
 void WindowSearch::replace(std::vector<NodeId>& steps) {
   core::Schedule schedule;
   schedule.steps.assign(steps.begin(), steps.begin() + ends_.begin);

@@ -98,7 +98,7 @@ class WindowSearch {
   core::Random random_;
   double length_;           ///< length of windows for which the search usually finishes, in steps
   double most_states_;      ///< largest number of states of a search; rises with each search that improves nothing
-  std::int64_t slack_ = 0;  ///< cost of the window less the cost of the nodes that must run in it
+  std::int64_t slack_ = 0;  ///< cost of the window minus the cost of the nodes that must run in it
   std::int64_t windows_ = 0, states_ = 0;
 
   // The next members describe the current schedule.

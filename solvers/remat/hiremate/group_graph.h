@@ -20,8 +20,8 @@ class GroupGraph {
   /// that a node needs only while it runs) that in these schedules, at most `between` bytes of the layer are in memory
   /// while it runs. Values of the layer's forward part that the rest reads do not count as part of `between`.
   core::Graph within(std::int64_t peak, std::int64_t between) const;
-  /// Converts a schedule of the graph returned by within() to an option of the layer, with the node ids of the whole
-  /// graph.
+  /// Converts a schedule of the graph returned by within() to an option of the layer, i.e. to a way to run the layer
+  /// (LayerOption). The option has the node ids of the whole graph.
   LayerOption option(const core::Schedule& schedule) const;
 
  private:

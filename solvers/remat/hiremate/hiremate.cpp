@@ -130,9 +130,9 @@ PartitionGraph partition_graph(const Graph& graph, const std::vector<Layer>& lay
     PartitionGraph::Value value{graph.value_size(x), layer_of[maker], {}};
     for (const NodeId reader : graph.readers(x)) {
       if (graph.backward(maker)) {
-        // In a PartitionGraph, values only go from earlier to later items, but gradients go from later to earlier
-        // layers. So a gradient becomes a value of 0 bytes in the opposite direction. This still keeps groups convex:
-        // no path leaves a group and comes back.
+        // The items of this PartitionGraph are the layers. In a PartitionGraph, values only go from earlier to later
+        // items, but gradients go from later to earlier layers. So a gradient becomes a value of 0 bytes in the
+        // opposite direction. This still keeps groups convex: no path leaves a group and comes back.
         if (layer_of[reader] != layer_of[maker]) parts.values.push_back({0, layer_of[reader], {layer_of[maker]}});
       } else if (!graph.backward(reader)) {
         value.readers.push_back(layer_of[reader]);

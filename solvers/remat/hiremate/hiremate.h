@@ -4,6 +4,7 @@
 
 namespace cairn::solvers {
 
+/// Holds the options of hiremate(). The comment on hiremate() explains layers, groups, levels and options of groups.
 struct HirematOptions : SolveOptions {
   std::int32_t most_top = 28;    ///< largest number of groups and layers of the top level (M^t)
   std::int32_t most_lower = 20;  ///< largest number of members of a group (M^l)
@@ -20,7 +21,8 @@ struct HirematOptions : SolveOptions {
   std::int32_t partition = 0;
   /// whether TWRemat and RK-ROTOR (rotor.h) also find options for every group and schedules of the whole graph
   bool others = true;
-  /// Number of threads; 0: one for each core. Under a work limit, the engine solves each program on one thread.
+  /// Number of threads; 0: one for each core. Under a work limit, the engine (CP-SAT or HiGHS) solves each program on
+  /// one thread.
   int threads = 0;
   bool highs = false;  ///< whether HiGHS is used instead of CP-SAT
   /// Whether freed values stay in memory where the budget has room (retain_where_it_fits). This never raises the cost.
@@ -37,7 +39,8 @@ struct HirematOptions : SolveOptions {
 /// Equal groups are solved once, and independent groups are solved in parallel. In a graph without backward nodes, a
 /// group is just a set of nodes. Without a budget, finds the least peak that the method reaches.
 ///
-/// Proves no bounds of its own. Throws InputError if the backward marks are inconsistent or if the engine is missing.
+/// Proves no bounds of its own. Throws InputError if the marks that say which nodes are backward nodes are
+/// inconsistent, or if the engine is missing.
 Solution hiremate(const core::Graph& graph, const HirematOptions& options);
 
 }  // namespace cairn::solvers

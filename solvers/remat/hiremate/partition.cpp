@@ -307,8 +307,9 @@ class CandidateRound {
 
 /// Divides the order into runs of at most `longest` consecutive items. Minimises the sum of the bytes that are in
 /// memory at the boundaries between runs. Of several such divisions, takes the one with the fewest runs. Any two
-/// neighbouring runs together have more than `longest` items, because joining them would be better. So there are at
-/// most twice as many runs as necessary. Takes O(m + n * longest) time for n items and m readers of values.
+/// neighbouring runs together have more than `longest` items, because otherwise joining them would be allowed and
+/// better. So there are at most twice as many runs as necessary. Takes O(m + n * longest) time for n items and m
+/// readers of values.
 std::vector<Items> consecutive_runs(const PartitionGraph& graph, Item longest) {
   const Item items = graph.items;
   // Indexed by item: bytes of the values made before this item and read by this item or a later one.
@@ -342,7 +343,7 @@ std::vector<Items> consecutive_runs(const PartitionGraph& graph, Item longest) {
 }
 
 /// Makes the items of the next round from the blocks, in a topological order. Of several blocks that can come next,
-/// takes the one with the least item. Adds the blocks of several items to the groups of the partition.
+/// takes the one with the least item. Each block of more than one item becomes a group of the partition.
 PartitionLevel contracted(PartitionLevel level, const std::vector<Items>& blocks, Partition& partition) {
   const Item items = level.graph.items;
   Items block(items), waits_for(items, 0), number(items);

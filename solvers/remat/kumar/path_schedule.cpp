@@ -105,9 +105,9 @@ PathScheduler::Bags PathScheduler::bags_of(const std::vector<std::int32_t>& node
   }
   std::sort(begins_.begin(), begins_.end());
   std::sort(ends_.begin(), ends_.end());
-  // Leave out each bag that is a subset of a neighbouring bag. A bag is a subset of the bag before it if no node occurs
-  // in it for the first time. It is a subset of a later bag if all of its nodes are also in the next bag in which some
-  // node occurs for the first time.
+  // Leave out each bag that is a subset of a neighbouring bag. A bag in which no node occurs for the first time is a
+  // subset of the bag before it. A bag is a subset of a later bag if all of its nodes are also in the next bag in which
+  // some node occurs for the first time.
   Bags bags;
   std::int64_t bytes = 0;
   std::size_t ended = 0;
@@ -222,7 +222,8 @@ std::vector<std::int32_t> PathScheduler::steps_for(const std::vector<std::int32_
 /// Divides the items for the recursion at the middle bag. `in_middle` are the nodes of the middle bag that have to run.
 PathScheduler::Halves PathScheduler::divide(const std::vector<Item>& items, const std::vector<std::int32_t>& in_middle,
                                             std::int32_t middle, const Side& outer) const {
-  // The paper's X_m is the middle bag: the nodes `in_middle`, and the items that the middle bag contains.
+  // Fill `outer` with the paper's X_m, which is the middle bag: the nodes `in_middle`, and the items that the middle
+  // bag contains.
   Halves halves;
   for (const std::int32_t v : in_middle) halves.outer.push_back({v, {}});
   for (const Item& item : items) {
@@ -230,7 +231,8 @@ PathScheduler::Halves PathScheduler::divide(const std::vector<Item>& items, cons
   }
   std::ranges::sort(halves.outer, {}, &Item::node);
   const std::int32_t last = halves.outer.empty() ? -1 : halves.outer.back().node;
-  // The paper's u_1, u_2, ... are the nodes `in_middle` and those items that are not above `last`, in ascending order.
+  // Fill `before` with the paper's u_1, u_2, ..., in ascending order: the nodes `in_middle`, and the items up to
+  // `last`. The items after `last` go to `lower`.
   for (const std::int32_t v : in_middle) halves.before.push_back({v, {}});
   for (const Item& item : items) (item.node > last ? halves.lower : halves.before).push_back({item.node, {}});
   std::ranges::sort(halves.before, {}, &Item::node);

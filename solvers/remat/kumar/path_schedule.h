@@ -90,7 +90,7 @@ class PathScheduler {
     std::vector<std::int32_t> also;
   };
   /// Holds the items of a call of interleaved(), divided for the recursion at a middle bag. The bags between the middle
-  /// bag and the bag that contains X are on the inner side, the bags beyond the middle bag on the outer side.
+  /// bag and the bag that contains X form the inner side. The bags beyond the middle bag form the outer side.
   /// - before: the nodes of the middle bag, and all items up to the last node of `outer`. Before each of them, a call
   ///   of compute() makes the node's missing inputs on the inner side.
   /// - lower: the items after the last node of `outer`, for a recursive call on the inner side.

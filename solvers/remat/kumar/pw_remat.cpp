@@ -113,7 +113,8 @@ class PwSearch {
   }
   const CompressedSchedule& program(const Variant& variant) const { return schedulers_[variant.scheduler].program(); }
 
-  /// Builds the schedule for k. If the schedule has at most `most_steps` steps, offers it, with and without clean-up.
+  /// Builds the schedule for k. If the schedule has at most `most_steps` steps, offers it. If it is within the budget,
+  /// also offers the result of the clean-up pass (PwRematOptions::retain).
   Outcome attempt(std::int64_t k, const Variant& variant, std::int64_t most_steps) {
     Outcome outcome;
     const auto list = build(k, variant);

@@ -51,8 +51,8 @@ std::int32_t TwProgram::find(std::int32_t part, std::vector<NodeId> wanted) {
   return number;
 }
 
-/// Finds the wanted nodes and their ancestors in the input order. Leaves out nodes outside of the part, because the
-/// callers hold their values.
+/// Finds the wanted nodes and their ancestors, and sorts them by the input order. Leaves out nodes outside of the part,
+/// because the callers hold their values.
 void TwProgram::needed(const Procedure& procedure, std::vector<NodeId>& nodes) {
   const auto& part = separators_.parts[procedure.part];
   ++current_;

@@ -84,7 +84,8 @@ class TwProgram {
   struct Procedure {
     std::int32_t part;
     std::int32_t outputs_begin, outputs_end;  ///< range in outputs_ of the wanted nodes, ascending
-    /// Range in reads_ of the nodes outside of the part that the procedure reads. Its callers hold their values.
+    /// Range in reads_ of those nodes outside of the part from which the procedure reads. The callers of the procedure
+    /// hold the values of these nodes.
     std::int32_t reads_begin, reads_end;
     std::int64_t output_bytes = 0;
     std::int64_t node_count = 0;  ///< number of different nodes that run in the procedure

@@ -10,9 +10,9 @@
 namespace cairn::solvers {
 
 /// Adds recomputations until the peak is at most `budget` bytes. This is the inverse of retain_where_it_fits(). In each
-/// round, takes the step of highest memory, and evicts values that are in memory at this step but not read there, until
-/// the step is within the budget. An evicted value is computed again right before its next use, together with its
-/// inputs that are no longer in memory. Values whose recomputation costs least per byte are evicted first. A
+/// round, takes the step of highest memory. Evicts values that are in memory at this step, but that the step does not
+/// read, until the step is within the budget. An evicted value is computed again right before its next use, together
+/// with its inputs that are no longer in memory. Values whose recomputation costs least per byte are evicted first. A
 /// `noise_seed` other than 0 randomises this order.
 ///
 /// Returns true if the schedule is within the budget at the end. Otherwise sets the schedule to the one of lowest peak

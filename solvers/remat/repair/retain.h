@@ -16,8 +16,8 @@ namespace cairn::solvers {
 /// The recomputations of highest worth are removed first. The worth is `saved cost / (bytes * steps)`, where `bytes` is
 /// the size of the value, and `steps` is the number of steps during which it additionally stays in memory. The saved
 /// cost includes all steps that run only for the recomputation. With a `noise_seed` other than 0, only the
-/// recomputation's own cost counts, and the worth is multiplied by a random factor. This is faster, for searches that
-/// call the function many times.
+/// recomputation's own cost counts, and the worth is multiplied by a random factor. This is faster, which helps
+/// searches that call the function many times.
 ///
 /// Charges `watch`, if given, and ends early when the watch expires. Makes at most a few rounds. For a schedule of T
 /// steps, a round takes O((T + sum of in-degrees) (64 + T / 64)) time.

@@ -38,9 +38,9 @@ struct BlockSchedules {
 ChainProblem block_problem(const core::Graph& graph, const BlockChain& chain, core::Stopwatch& watch,
                            BlockSchedules& schedules);
 
-/// Sets the prices of moves in a problem that block_problem() made (ChainStage::move_time, ChainWay::move_time). The
-/// price of moving several values is the sum of their prices. `price_of` returns kNoMove for a value that cannot be
-/// moved.
+/// Sets the prices of moves in a problem that block_problem() made (ChainStage::move_time, ChainWay::move_time). A move
+/// brings values to the host, and later back to the device. The price of moving several values is the sum of their
+/// prices. `price_of` returns kNoMove for a value that cannot be moved.
 void price_moves(const core::Graph& graph, const BlockChain& chain, const BlockSchedules& schedules,
                  const std::function<double(core::ValueId)>& price_of, ChainProblem& problem);
 

@@ -14,8 +14,10 @@ struct CheckmateOptions : SolveOptions {
 };
 
 /// Finds the cheapest schedule within the budget among the schedules in stages (OrderRule::stages), or proves that no
-/// such schedule exists. This is Checkmate (Jain et al. 2020). Without a budget, or if no schedule is within the
-/// budget, finds the least peak of schedules in stages. Without a budget, also finds the least cost at that peak.
+/// such schedule exists. In a schedule in stages, the first runs are in the input order, and between two first runs,
+/// each node runs again at most once, also in the input order. This is Checkmate (Jain et al. 2020). Without a budget,
+/// or if no schedule is within the budget, finds the least peak of schedules in stages. Without a budget, also finds
+/// the least cost at that peak.
 ///
 /// Solves a mixed-integer program. Its variables say which node runs in which stage, and which value is retained from
 /// one stage to the next; docs/remat/stages.md lists the constraints. The program counts memory exactly, so its optimum

@@ -161,7 +161,7 @@ class RetentionModel {
   }
 
   /// Counts for each node the runs that can be useful, at most `c`. A node that is not kept and has no readers needs no
-  /// repeated runs. If staged, no node needs to run again after the stage in which its last reader can run.
+  /// repeated runs. If staged, no node needs to run again after the last stage in which one of its readers can run.
   void count_runs(std::int32_t c) {
     first_run_.assign(static_cast<std::size_t>(n_) + 1, 0);
     last_use_.assign(static_cast<std::size_t>(n_), 0);
@@ -334,8 +334,8 @@ class RetentionModel {
     return known->second = literal;
   }
 
-  /// Makes sure that the inputs of each run of node w are in memory. For each input, this concerns the latest run of
-  /// the input's producer before the run of w: the end of its output must be after the run of w.
+  /// Makes sure that the inputs of each run of node w are in memory. A run of w reads each input from the latest run of
+  /// the input's producer before the run of w. So the lifetime of this output must end after the run of w.
   void add_reads(std::int32_t w) {
     for (std::int32_t k = first_run_[w]; k < first_run_[w + 1]; ++k) {
       for (const ValueId x : graph_.inputs(node(w))) {

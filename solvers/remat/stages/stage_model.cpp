@@ -92,7 +92,7 @@ void StageModel::find_last_uses() {
 }
 
 std::int32_t StageModel::first_full_stage() const {
-  // Indexed by stage: bytes of the values for which this is the last stage that needs them.
+  // useless[t] is the total size, in units of memory_unit_, of the values that no stage after t can need.
   std::vector<std::int64_t> useless(static_cast<std::size_t>(n_) + 1, 0);
   std::int64_t bytes = 0;
   for (std::int32_t v = 0; v < n_; ++v) {
@@ -194,8 +194,8 @@ void StageModel::add_needs(std::int32_t stage) {
 void StageModel::add_memory_rows(std::int32_t stage) {
   // Number of values whose producers come before this stage's node.
   const auto values = static_cast<std::size_t>(nodes_[stage].value_begin);
-  // The loops below go through the steps of the stage. For each value, now[] has the entry that says whether the value
-  // is in memory at the current step.
+  // The loops below go through the steps of the stage. For each value, now[] has the Entry (a variable or a constant of
+  // the program) that says whether the value is in memory at the current step.
   std::vector<Entry> now(values);
   std::int64_t most = 0;  // total size of the values that can be in memory at that step, in units
   for (std::size_t i = 0; i < values; ++i) {

@@ -20,17 +20,18 @@ struct StageAim {
   std::int64_t least_peak = 0, most_peak = 0;
   std::int32_t max_occurrences = 0;  ///< largest number of runs of a node; 0: any number
   /// Which repeated runs have a memory row. A row is a linear constraint of the program; a memory row keeps the memory
-  /// during a run within the limit. Indexed by `t * n + v` for stage t, node v and n nodes. Empty: no repeated run has
-  /// a memory row. First runs always have one. If some rows are missing, the program is a relaxation.
+  /// during a run within the budget or, if the peak is minimised, within the peak. Indexed by `t * n + v` for stage t,
+  /// node v and n nodes. Empty: no repeated run has a memory row. First runs always have one. If some rows are missing,
+  /// the program is a relaxation.
   std::vector<bool> rows;
 };
 
 /// Builds the integer program of checkmate(). Nodes are numbered along the input order. Stage t of a schedule ends with
 /// the first run of node t; nodes of lower numbers can run again before that, in ascending order. The variable R[t][v]
 /// says whether node v runs in stage t. The variable S[t][x] says whether value x is retained into stage t, which means
-/// that it is in memory when the stage begins. Further variables say, for each stage, value and reader of the value,
-/// whether the value is still needed when it is the reader's turn: by this reader, by a later reader, or by the next
-/// stage.
+/// that it is in memory when the stage begins. Further variables say, for each stage, each value and each reader of the
+/// value, whether the value is still needed when it is the reader's turn. That is so if this reader or a later reader
+/// of the stage reads it, or if it is retained into the next stage.
 ///
 /// In a solution that retains no value without use, memory is counted exactly. A value is in memory at a step if and
 /// only if this step or a later step of the stage reads it, or it is retained into the next stage. The variables for
@@ -98,8 +99,8 @@ class StageModel {
 
   void describe_graph();
   void find_last_uses();
-  /// Finds the first stage in which the useful values made so far, together with scratch, may not fit into memory. No
-  /// node needs to run again before that stage.
+  /// Finds the first stage in which scratch and all values that can still be useful take more than floor_. Before that
+  /// stage, all these values can stay in memory, so no node needs to run again.
   std::int32_t first_full_stage() const;
   void add_variables();
   /// Adds the variables that say, for each value and each of its readers in this stage, whether this reader, a later
@@ -116,7 +117,8 @@ class StageModel {
   std::int64_t unit_ = 1, fixed_ = 0;  // the cost or peak of a schedule is `fixed_ + unit_ * objective of the program`
   // - memory_unit_: unit of memory in bytes.
   // - capacity_: largest memory in units that a useful schedule can have.
-  // - floor_: memory in units that is always allowed, because a lower peak is no better.
+  // - floor_: a run needs a memory row only if more than this memory, in units, can be in use during the run. It is the
+  //   budget or, if the peak is minimised, the lower bound on the least peak.
   std::int64_t memory_unit_ = 1, capacity_ = 0, floor_ = 0;
   std::vector<Value> values_;  // values of more than 0 bytes, in the order of their producers
   std::vector<Node> nodes_;

@@ -146,7 +146,7 @@ class Arrays(unittest.TestCase):
             made = executor(graph, stream=stream)
             memory.host[:] = 1
             memory.fill_later(0, Stream.cuda_stream)
-            made.set("inputs", Interface(memory.host))  # is on the executor's stream, so it need not name a stream
+            made.set("inputs", Interface(memory.host))  # no stream named: the fill is on the executor's stream
             made.step()
             np.testing.assert_array_equal(made.output("loss"), expected.output("loss"))
         for stream, words in ((1, "legacy default stream"), (2, "per-thread default stream")):

@@ -184,7 +184,9 @@ cudaError_t record(cudaEvent_t event, cudaStream_t stream, bool external) {
     state.after = stream->last;
     return cudaSuccess;
   }
-  // Within a capture, an ordinary record only creates a dependency. An external record is a node that records a time.
+  // Within a capture, only an external record can record a time, because an ordinary record only creates a dependency.
+  // So the ordinary record of a timed event in a capture is a fault. An external record outside of a capture is a
+  // fault, too.
   if (captured != external)
     runtime().fault(external ? "an external record outside a capture" : "an ordinary record in one");
   return runtime().enqueue(stream, {.event = event->state});
@@ -458,7 +460,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
     runtime().fault("cudaStreamSynchronize of a stream that is captured");
     return runtime().remember(cudaErrorStreamCaptureUnsupported);
   }
-  // Runs the pending work even if the call must fail, because a real failure leaves no work either.
+  // Runs the pending work even if the call must fail, because after a real failure no work is pending either.
   runtime().streams.finish(stream);
   return status != cudaSuccess ? status : runtime().remember(runtime().sticky);
 }

@@ -22,7 +22,7 @@ std::vector<bool> up_to(const std::vector<Node>& nodes, const std::vector<std::s
   for (std::size_t i = nodes.size(); i-- > 0;) {
     if (!found[i]) continue;
     for (const std::size_t before : nodes[i].after)
-      // A node must run only after nodes with lower indices, so a single pass is enough.
+      // A node waits only for nodes with lower indices. So a single pass from the last node to the first is enough.
       found[before] = true;
   }
   return found;

@@ -111,9 +111,9 @@ void count_global(Grid& grid, const Instruction& i, Mask lanes, const Addresses&
   }
 }
 
-/// Counts how often the hardware must pass over the banks of shared memory for a request. For accesses of 8 bytes, each
-/// half of the warp is handled separately, and for 16 bytes, each quarter. Lanes that access the same word do not
-/// conflict.
+/// Counts how often the hardware must pass over the banks of shared memory for a request, i.e. a memory access of one
+/// warp. For accesses of 8 bytes, each half of the warp is handled separately, and for 16 bytes, each quarter. Lanes
+/// that access the same word do not conflict.
 void count_shared(Grid& grid, const Instruction& i, Mask lanes, const Addresses& addresses) {
   const U64 bytes = bytes_of(i);
   const int parts = bytes > 8 ? 4 : bytes > 4 ? 2 : 1;
@@ -160,8 +160,9 @@ U64 key_of(const Warp& warp, const Spot& spot) {
                                      : kSharedWindow | U64{warp.block().number()} << kBlockShift | spot.offset;
 }
 
-/// If the load is an acquire, orders this lane after what other threads have published at the address. If not, notes
-/// that the lane's next fence does so.
+/// Handles a load of an address at which other threads may have published accesses (see FenceOrder). If the load is an
+/// acquire, these accesses happen before the lane's next accesses. If not, notes the address, so that this holds after
+/// the lane's next fence.
 void acquire(Warp& warp, const Instruction& i, const Spot& spot, int lane) {
   if (spot.space == Space::local) return;
   const U64 key = key_of(warp, spot);
@@ -172,8 +173,8 @@ void acquire(Warp& warp, const Instruction& i, const Spot& spot, int lane) {
   }
 }
 
-/// Publishes at the address what the lane did before its latest fence. If the instruction is a release, it also acts as
-/// a fence first.
+/// Publishes at the address the accesses that the lane made before its latest fence (see FenceOrder). If the
+/// instruction is a release, the instruction itself counts as a fence of the lane.
 void release(Warp& warp, const Instruction& i, const Spot& spot, int lane) {
   if (spot.space == Space::local) return;
   if (i.releases) warp.fence(Mask{1} << lane, i.whole_device);

@@ -14,7 +14,7 @@
 namespace cairn::tests::ptx {
 namespace {
 
-/// The integer type that is as signed as T and twice as wide.
+/// The integer type that is twice as wide as T, and signed if T is signed.
 template <class T>
 using Wide =
     std::conditional_t<sizeof(T) == 2, std::conditional_t<std::is_signed_v<T>, S32, U32>,
@@ -57,8 +57,8 @@ struct Rem {
     return static_cast<T>(a % b);
   }
 };
-// If one operand is NaN, min and max return the other operand. std::fmin and std::fmax do not, if the NaN is
-// signalling.
+// If one operand is NaN, min and max return the other operand. std::fmin and std::fmax do not do this if the
+// NaN is a signalling one.
 struct Min {
   template <class T>
   T operator()(T a, T b) const {

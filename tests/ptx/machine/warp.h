@@ -135,8 +135,8 @@ class Warp {
   const LatestFence& latest_fence(int lane, bool whole_device) const { return fenced_[lane][whole_device ? 1 : 0]; }
   /// Orders a lane after everything that other threads have published at the address (see FenceOrder).
   void acquire(int lane, std::uint64_t address, bool whole_device);
-  /// Records that a lane has read an address at which others may have published. The lane's next fence acquires from
-  /// there.
+  /// Records that a lane has read an address at which other threads may have published accesses. The lane's next fence
+  /// acquires these accesses.
   void note_read(int lane, std::uint64_t address, bool whole_device);
   /// known() returns the clock of what the lanes have acquired. learn() adds a clock to it.
   Known known(Mask lanes) const;

@@ -182,7 +182,8 @@ class Parser {
     return digits == type.size() ? 0 : std::stoul(type.substr(digits)) / 8;
   }
 
-  /// Parses the declaration of a variable from the words after its space on, for example .align 8 .b8 name[16] = {..}.
+  /// Parses the declaration of a variable whose space (e.g. .shared) was already taken. The remaining text is, for
+  /// example, .align 8 .b8 name[16] = {..}.
   Variable variable(Space space) {
     Variable found;
     found.space = space;
@@ -285,8 +286,8 @@ class Parser {
     function_.statements.push_back(std::move(statement));
   }
 
-  /// Parses what follows the word .loc, for example 1 30 5, function_name f, inlined_at 2 40 7. Each three numbers are
-  /// a file, a line and a column.
+  /// Parses what follows the word .loc, for example 1 30 5, function_name f, inlined_at 2 40 7. Three numbers in a
+  /// row are a file, a line and a column.
   void location() {
     constexpr std::string_view kInlined = "inlined_at ";
     Location own, call{};

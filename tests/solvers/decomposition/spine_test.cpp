@@ -50,12 +50,12 @@ TEST_CASE("Theorem 8: a spine is added within bags of 2 w + 3 nodes") {
     largest = std::max(largest, spine.decomposition.width + 1 - 2 * before.width);
   }
   CHECK(added > 3000);
-  CHECK(largest >= 1);  // in some graph, the largest bag has at least 2 w + 1 nodes
+  CHECK(largest >= 1);  // from some decomposition of width w, a bag of at least 2 w + 1 nodes results
 }
 
 TEST_CASE("Algorithm 2 on the interval graph: the paths that it joins share bags where the printed one's do not") {
   // The edges are 0 -> 1 -> 2. Nodes 3 and 4 have no edges. All bags with node 2 are to the right of all bags with node
-  // 3.
+  // 3. In such a case, the bags of the printed algorithm are no decomposition, but those of add_spine() must be one.
   const Graph graph = tests::build_graph({tests::make_node("0"), tests::make_node("1", 0, {0}),
                                           tests::make_node("2", 0, {1}), tests::make_node("3"), tests::make_node("4")});
   const PathDecomposition bags{{{0, 1}, {1, 3}, {1, 4}, {1, 2}}, 1};
@@ -113,7 +113,7 @@ TEST_CASE("a Hamiltonian path is the spine; long chains do not need a deep stack
   CHECK(spine.decomposition.bags == decomposition.bags);
 
   // The first graph has two separate chains of 50,000 nodes. The second has one chain of 100,000 nodes, with a branch
-  // at its end.
+  // at its end. Neither has a Hamiltonian path, and a recursion along a chain would overflow the stack.
   core::GraphBuilder two, branched;
   for (NodeId v = 0; v < 100'000; ++v) {
     core::Node node;

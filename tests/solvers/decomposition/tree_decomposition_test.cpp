@@ -150,8 +150,9 @@ TEST_CASE("merging nested bags leaves at most n bags of any decomposition, none 
   }
 }
 
-/// Checks that every node is in exactly one separator, that the parts are numbered correctly, and that no edge joins
-/// nodes of two parts of which neither contains the other.
+/// Checks a tree of parts of the graph, in which the separator of each part divides the rest of the part into smaller
+/// parts, its children. Every node must be in exactly one separator, the parts must be numbered correctly, and no edge
+/// may join nodes of two parts of which neither contains the other.
 void check_separators(const Graph& graph, const SeparatorTree& tree) {
   std::vector<int> held(graph.node_count(), 0);
   for (std::size_t p = 0; p < tree.parts.size(); ++p) {

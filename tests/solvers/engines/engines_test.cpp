@@ -94,7 +94,8 @@ TEST_CASE("both engines find the optimum of small linear programs, and the relax
 TEST_CASE("a constraint program with intervals, a capacity and a reservoir", "[engines]") {
   if (no_engine()) return;
   // There are three jobs, and each takes two steps. The capacity suffices for two jobs at once. The third job is
-  // optional, but leaving it out costs 10.
+  // optional, but leaving it out costs 10. Without further constraints, it is best to run all three jobs, which takes
+  // four steps.
   CpModel model;
   std::vector<CpModel::Interval> intervals;
   std::vector<CpModel::Variable> starts;
@@ -202,6 +203,7 @@ TEST_CASE("bounds are never above the optimum, however large or unequal the numb
   if (no_engine()) return;
   for (const std::int64_t large : {(std::int64_t{1} << 57) + 246, (std::int64_t{1} << 42) + 7, std::int64_t{9}}) {
     // At least two of three variables must be 1. Two variables have a very large cost, and one has a very small cost.
+    // So the optimum is large + 5, which no bound may exceed.
     LinearModel model;
     model.add_binary(large);
     model.add_binary(5);

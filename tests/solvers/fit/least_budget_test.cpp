@@ -173,7 +173,8 @@ TEST_CASE("a budget below what one node needs is proved too small without a sear
 }
 
 TEST_CASE("plans of in-place nodes may be below the peak, and a budget is of plans") {
-  // Each node overwrites its input in place. But its scratch is not negative, so the peak counts input and output.
+  // Each node overwrites its input in place. But its scratch is not negative, so the peak counts input and output. The
+  // least peak is therefore 200 bytes, while the lowest plan has 100 bytes.
   core::GraphBuilder builder("in place");
   const core::NodeId a = builder.add({.name = "a", .size = 100, .cost = 1});
   const core::NodeId b = builder.add({.name = "b", .size = 100, .cost = 1, .inplace = a, .inputs = {a}});
@@ -243,8 +244,8 @@ TEST_CASE("the least peak is no higher than that of the lowest plan") {
     CHECK(peak <= planned_peak);
     if (peak == planned_peak) CHECK(cost <= planned_cost);
   };
-  // For this model, one long search for a low peak finds a peak that is 0.4% above that of the search for a low plan.
-  // The function must return the lower one.
+  // For this model, one long search for a low peak finds a peak that is 0.4% above the peak that the search for a low
+  // plan finds. fit::search() must return the lower of the two peaks.
   for (const std::int64_t units : {100'000, 1'000'000}) check(models::build_model("unet", small), units);
   tests::for_each_seed(20, [&](tests::Random& random) {
     tests::RandomGraphOptions shape = tests::any_graph(random, {.min_nodes = 20, .max_nodes = 60});

@@ -82,7 +82,8 @@ TEST_CASE("what a link saves at no cost is a schedule of the baseline's cost", "
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     INFO("seed " << seed);
     const fit::Problem problem(linked_graph(seed));
-    // The only schedule with recomputation needs the least memory possible, but costs twice as much as the baseline.
+    // The only schedule with recomputation that is given needs the least memory possible, but costs more than twice as
+    // much as the baseline.
     const std::vector<solvers::Tradeoff> recomputed{{problem.lower_bound, 2 * problem.baseline.cost + 1}};
     const fit::LinkWorth worth =
         fit::link_worth(problem, problem, recomputed, solvers::PlanOptions{.alignment = 1}, {});
@@ -103,7 +104,8 @@ TEST_CASE("recomputation pays below the largest memory at which it costs less th
     const fit::Problem problem(linked_graph(seed).with_host_memory(slow));
     const std::int64_t low = problem.lower_bound, most = problem.baseline.peak, cost = problem.baseline.cost;
     if (most - low < 3) continue;
-    // Over such a slow link, every transfer costs more than the second schedule. The third entry is the baseline.
+    // Over such a slow link, every schedule with transfers costs more than the second entry. The third entry is the
+    // baseline. So the result must be the memory of the second entry.
     const std::vector<solvers::Tradeoff> recomputed{{low, 3 * cost + 9}, {most - 1, cost + 1}, {most, cost}};
     const fit::LinkWorth worth =
         fit::link_worth(problem, problem, recomputed, solvers::PlanOptions{.alignment = 1}, {});

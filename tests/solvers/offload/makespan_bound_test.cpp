@@ -215,7 +215,7 @@ TEST_CASE("The bound on the makespan counts the time in which steps wait for cop
 
 TEST_CASE("The bound on the makespan counts an evict once for several fetches", "[solvers]") {
   // The output of the first node is evicted once and fetched twice. Each of these copies takes 100 units of time,
-  // during which no step can run.
+  // during which no step can run. So the makespan is kCost + 300, and the bound must be less than 30 below it.
   constexpr std::int64_t kCost = 1'000'000;
   const Graph graph =
       tests::build_graph({tests::make_node("first", 60, {}, kCost), tests::make_node("second", 35, {0}, 0),

@@ -86,7 +86,7 @@ bool has_order_below(const StepGraph& graph, std::int64_t bytes) {
 
 TEST_CASE("no cut search below the exact peak comes to the end") {
   // These graphs are long and narrow. In such graphs, the search passes many cuts of low memory (valleys), and discards
-  // all alternatives to a valley once it has passed.
+  // all alternatives to a valley once it has passed the valley.
   for (std::uint64_t seed = 0; seed < 120; ++seed) {
     const StepGraph steps = seed % 2 == 0 ? layered_steps(60, 3, seed / 2) : layered_steps(48, 4, seed / 2);
     core::Stopwatch watch({});

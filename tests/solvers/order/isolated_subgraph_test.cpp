@@ -1,6 +1,6 @@
-// Tests isolated subgraphs, replacing them by paths (Lemma 5.4 of Jin et al.), and series-parallel reduction. An
-// isolated subgraph has a source and a sink, and only its sink is read from outside. The results are compared with the
-// definitions.
+// Tests how isolated subgraphs are found and replaced by paths (Lemma 5.4 of Jin et al.), and series-parallel
+// reduction. An isolated subgraph has a source and a sink, and only its sink is read from outside. The results are
+// compared with the definitions.
 #include "cairn/solvers/order/internal/isolated_subgraph.h"
 
 #include <algorithm>

@@ -226,9 +226,9 @@ TEST_CASE("of equal subtrees one order in each class is tried and its peak is th
       if (tried) tried_peaks.push_back(peak);
     });
     fewer += tried_peaks.size() < all_peaks.size() ? 1 : 0;
-    // Orders that differ only by exchanging equal subtrees form a class. All classes have the same size, and the search
-    // tries one order of each class. So the tried orders have the same peaks as all orders, but each peak fewer times
-    // by this factor.
+    // Orders that differ only by exchanging equal subtrees form a class. All classes have the same size c, and the
+    // search tries one order of each class. All orders of a class have the same peak. So each peak occurs c times as
+    // often among all orders as among the tried orders.
     std::sort(all_peaks.begin(), all_peaks.end());
     std::sort(tried_peaks.begin(), tried_peaks.end());
     REQUIRE(!tried_peaks.empty());

@@ -8,7 +8,7 @@
 #include "cairn/solvers/order/device/key_orders.h"
 #include "cairn/tests/support/random_graph.h"
 
-/// These functions make random trees of keys (KeyTree), for tests and benchmarks.
+/// These functions make random trees of keys (KeyTree), for tests and benchmarks. A key is a node at which paths meet.
 namespace cairn::tests {
 
 /// Returns a random tree of keys without sizes. `readers` paths start at the source. Up to `meetings` times, two or

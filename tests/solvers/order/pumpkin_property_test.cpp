@@ -235,8 +235,8 @@ TEST_CASE("pumpkin table: every multiset has its rank and so have those with one
     tests::PumpkinShape shape{.kinds = random.between(1, 5), .copies = random.between(1, 4)};
     const PumpkinProblem problem = tests::random_pumpkin(random, shape);
     const Digits copies = copies_of(problem);
-    // Lists all multisets of each size. They are sorted by the number of branches of the last kind, then by that of the
-    // second-to-last kind, and so on.
+    // Lists all multisets of branches, by size. Those of one size are sorted by the number of branches of the last
+    // kind, then by that of the second-to-last kind, and so on.
     std::vector<std::vector<Digits>> layers(static_cast<std::size_t>(problem.branches()) + 1);
     Digits digits(copies.size(), 0);
     for (bool more = true; more;) {
@@ -333,7 +333,8 @@ TEST_CASE("pumpkin table: it fits into the bytes it says and into none less") {
     CHECK(answer == on_fibers(problem, false, options));
     options.memory_bytes = random.below(answer.bytes);
     const PumpkinAnswer none = on_fibers(problem, false, options);
-    // The last step reads the order from the table. The few bytes that it needs are not compared with the limit.
+    // When the table is complete, the solver reads the order from it. The few bytes that this needs are not compared
+    // with the limit. So the solver may succeed if the limit is too low by only these bytes.
     if (none.end == End::solved) {
       CHECK(answer.bytes - options.memory_bytes < 16 * (problem.branches() + 2));
       continue;

@@ -87,7 +87,8 @@ std::string fault(const PlanProblem& problem, const PlanOptions& options, const 
 
 /// Finds the least height of a plan by exhaustive search. Buffers that overwrite each other in place have the same
 /// offset and form a block. At each step, a block holds some number of bytes, counted from its offset. Two blocks meet
-/// if both hold bytes at the same step. At all such steps, the same one of them lies above the other.
+/// if both hold bytes at the same step. In a plan, the one with the higher offset then lies above the other one at all
+/// such steps.
 ///
 /// Consider the plans of least height, and among them a plan with the least sum of offsets. Sort its blocks that have
 /// no fixed offset by (offset, index). Then each block lies at the lowest offset that its alignment, the forbidden

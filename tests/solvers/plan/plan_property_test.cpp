@@ -475,8 +475,8 @@ TEST_CASE("with overlap_steps, a gap is used by others only with so many steps o
   };
   CHECK(bytes(5, 0) == 4);
   CHECK(bytes(5, 2) == 4);
-  CHECK(bytes(4, 2) == 8);  // too few steps after the first part of the lifetime
-  CHECK(bytes(6, 2) == 8);  // too few steps before the second part of the lifetime
+  CHECK(bytes(4, 2) == 8);  // only one step lies between the lifetime's first part and step 4
+  CHECK(bytes(6, 2) == 8);  // only one step lies between step 6 and the lifetime's second part
   CHECK(bytes(5, 3) == 8);
   CHECK_THROWS_AS(bytes(5, -1), InputError);
 }

@@ -294,7 +294,7 @@ TEST_CASE("fixed buffers that overlap, or lie on forbidden addresses, are refuse
   problem.forbidden = {{19, 19}};
   CHECK_THROWS_WITH(solvers::greedy_plan(problem), "buffer 2 is fixed at bytes 12 to 20, but 19 to 19 are forbidden");
   // The second buffer overwrites the first one in place. So it also has the first one's fixed offset. The third buffer
-  // overlaps only the second buffer.
+  // overlaps only the second buffer, which must be reported.
   problem = {
       {{.first = 0, .last = 2, .size = 4}, {.first = 2, .last = 4, .size = 8}, {.first = 3, .last = 3, .size = 4}},
       {-1, 0, -1},

@@ -234,7 +234,7 @@ TEST_CASE("longest chain: a path with the most nodes", "[cost_bound]") {
 
 TEST_CASE("cost bound: a value that must make room for a large one is made again", "[cost_bound]") {
   // `a` (10 bytes) is read by b and by the last node. If `a` stays in memory beside b (5 bytes) and c (12 bytes), 27
-  // bytes are needed.
+  // bytes are needed. Within a lower budget, `a` must be made again, at a cost of 7.
   core::GraphBuilder builder;
   builder.add(tests::make_node("a", 10, {}, 7));
   builder.add(tests::make_node("b", 5, {0}, 3));

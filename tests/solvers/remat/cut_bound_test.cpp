@@ -52,13 +52,14 @@ std::int64_t least_cut(const std::vector<std::vector<std::int64_t>>& capacity) {
   return least;
 }
 
-/// One way to run nodes again after a moment: the cost of these runs, and the bytes in memory at the moment.
+/// One way to run nodes again after a moment, i.e. after the first run of a node p: the cost of these runs, and the
+/// bytes in memory at the moment besides the inputs and outputs of p.
 struct Way {
   std::int64_t cost = 0, bytes = 0;
 };
 
-/// Lists all ways to run nodes again after the moment at which `moment` runs, as in the theorem in moment_cut.h. A way
-/// is a set of nodes that run again, from which follows which values must be in memory at the moment.
+/// Lists all ways to run nodes again after the first run of the node `moment`, as in the theorem in moment_cut.h. A way
+/// is a set of nodes that run again. This set determines which values must be in memory at the moment.
 std::vector<Way> all_ways(const Graph& graph, NodeId moment, OrderRule order) {
   const NodeId n = graph.node_count();
   std::vector<bool> before(n, false), after(n, false);
@@ -109,8 +110,9 @@ std::vector<Way> all_ways(const Graph& graph, NodeId moment, OrderRule order) {
   return ways;
 }
 
-/// Returns the least cost, by linear interpolation between two ways, with which `room` bytes suffice. This is the
-/// largest dual bound. Returns nothing if no way fits.
+/// Returns the least cost of a mixture of two ways, i.e. of a linear interpolation between their costs and their bytes,
+/// that needs at most `room` bytes. By duality, this is the largest bound that any price per byte gives. Returns
+/// nothing if no way fits.
 std::optional<double> least_of_hull(const std::vector<Way>& ways, std::int64_t room) {
   std::optional<double> least;
   for (const Way& a : ways) {
@@ -490,8 +492,8 @@ TEST_CASE("No schedule that costs at most as much has a peak below the bound", "
     if (bound == core::peak_lower_bound(graph)) return;
     ++raised;
     equal += affordable(bound) ? 1 : 0;
-    // The search for the least peak within a cost uses this bound. It must not find a lower peak, and its own bound
-    // must be at least as high.
+    // The search for the least peak within a cost uses this bound. So the bound that the search returns must be at
+    // least as high, and the peak that it finds must not be below the bound that it returns.
     SolveOptions options{.limit = {.work = 20'000}};
     options.max_cost = most;
     const Solution found = find_solver("auto").solve(graph, options);
@@ -527,7 +529,7 @@ TEST_CASE("A schedule that follows a cut keeps the order rule", "[cut_bound]") {
 
 TEST_CASE("Values that cannot leave count in the bound, however fast the link is", "[cut_bound]") {
   // Node 2 reads the output of node 0 after node 1 has run. Node 2 overwrites this output in place, so transfers cannot
-  // move it.
+  // move it. So the output must stay in memory, or node 0 must run again.
   core::GraphBuilder builder;
   builder.add(tests::make_node("made", 10, {}, 100));
   builder.add(tests::make_node("large", 20, {}, 1));

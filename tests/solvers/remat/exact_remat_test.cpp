@@ -104,7 +104,8 @@ TEST_CASE("exact-remat cut short: its bound on the cost holds, and it claims not
 }
 
 TEST_CASE("exact-remat keeps to its limits where one step can make room in exponentially many ways") {
-  // Before z can run, 27 of 55 equal values must be dropped from memory. There are 3.8e15 ways to choose them.
+  // Before z can run, 27 of 55 equal values must be dropped from memory. There are 3.8e15 ways to choose them. So the
+  // search must end at its limit on work or on memory, without an answer.
   core::GraphBuilder builder;
   std::vector<core::NodeId> all;
   for (core::NodeId a = 0; a < 55; ++a) all.push_back(builder.add(tests::make_node("", 1)));

@@ -37,8 +37,8 @@ using tests::no_engine;
 using tests::Random;
 namespace reference = core::reference;
 
-/// Returns a random training graph, in which some backward nodes may lack the mark that names their forward node, or a
-/// graph without backward nodes.
+/// Returns a random training graph, or a random graph without backward nodes. In some of the training graphs, the
+/// backward nodes lack the mark that names their forward node.
 Graph small_graph(Random& random, NodeId most) {
   if (random.chance(25)) {
     tests::RandomGraphOptions kind = tests::any_graph(random, {.min_nodes = 1, .max_nodes = most});

@@ -76,8 +76,9 @@ Sequence random_sigma(Random& random, const Graph& graph, NodeId x, const Nodes&
   return sigma;
 }
 
-/// Returns a random interleaved schedule on X, which is `nodes`. Each node has one to three tuples. The schedule is
-/// valid if `known` and all nodes outside of `within` are known.
+/// Returns a random interleaved schedule, i.e. a set of tuples of a sequence and a node x. The nodes x form the set X
+/// of the paper, which is `nodes`. Each of them has one to three tuples. The schedule is valid if `known` and all nodes
+/// outside of `within` are known.
 Interleaved random_interleaved(Random& random, const Graph& graph, const Nodes& nodes, const Nodes& known,
                                const Nodes& within) {
   Interleaved result;
@@ -89,8 +90,9 @@ Interleaved random_interleaved(Random& random, const Graph& graph, const Nodes& 
   return result;
 }
 
-/// Returns a random path decomposition. It is the one of an elimination order of least width in which a few nodes were
-/// swapped. In some decompositions, a node is in more bags than necessary.
+/// Returns a random path decomposition. It is made from an order of the nodes that gives the least width. In half of
+/// the cases, a few nodes of this order are swapped first. In some decompositions, a node is in more bags than
+/// necessary.
 Bags random_path_decomposition(Random& random, const Digraph& graph) {
   Sequence order = pathwidth(graph).second;
   const auto count = static_cast<std::int64_t>(order.size());
@@ -258,8 +260,9 @@ TEST_CASE("Kumar 2019: Lemmas 9 to 11 hold for all graphs with a long spine and 
 }
 
 TEST_CASE("Kumar 2019: Algorithm 2 as printed adds edges whose ends share no bag") {
-  // ProcessNode(0) returns node 2. The bag of node 2 is to the right of r_0, the last bag of node 0, and node 3 lies
-  // between them.
+  // ProcessNode(0) returns node 2. The bag of node 2 is to the right of r_0, the last bag of node 0. The bag of node 3
+  // lies between these two bags. So the edge from node 2 to node 3, which the algorithm adds, joins nodes that share no
+  // bag.
   const Digraph graph{{0, 1, 2, 3, 4}, {{0, 1}, {1, 2}}};
   const Bags bags{{0, 1}, {1, 3}, {1, 4}, {1, 2}};
   REQUIRE(is_path_decomposition(graph, bags));
@@ -332,8 +335,8 @@ TEST_CASE("Kumar 2019: Property 13, and less memory than it says") {
     CHECK(valid(graph, joined, known));
     CHECK(memory(graph, joined, known) <= sum);
     CHECK(length(graph, joined) <= longest);
-    // Here, each sigma_i computes everything that x reads. So the joined sequences need no more memory beside W than
-    // the one of them that needs most.
+    // Here, each sigma_i computes everything that x reads. So the joined sequence needs no more memory beside W than
+    // the sigma_i that needs most.
     CHECK(memory(graph, joined, known, known) <= most);
   });
 }
@@ -384,7 +387,7 @@ TEST_CASE("Kumar 2019: Property 14") {
 
 TEST_CASE("Kumar 2019: Property 14 is false for a sigma that runs a known node") {
   // The property joins the sequences 1, 2 and 0, 2, 3. Node 2 counts as known in the second sequence, but runs again in
-  // it. This run reads node 1, so node 1 is held while node 0 runs.
+  // it. This run reads node 1, so node 1 is held while node 0 runs. The bound of the property does not count this.
   const Graph graph = graph_of({5, 6, 0, 0}, {{}, {}, {1}, {0, 2}});
   const Sequence first{1, 2}, second{0, 2, 3};
   REQUIRE(valid(graph, first));
@@ -466,7 +469,8 @@ TEST_CASE("Kumar 2019: Properties 18 and 19") {
 }
 
 TEST_CASE("Kumar 2019: Property 18 is false: Condense needs not be valid") {
-  // Node 2 reads node 0. Node 0 is in X = {0, 1, 2}, but not in X' = {1, 2}.
+  // Node 2 reads node 0. Node 0 is in X = {0, 1, 2}, but not in X' = {1, 2}. So node 0 does not count as known for the
+  // condensed tuple of node 2, which is then not valid.
   const Graph graph = graph_of({1, 1, 1}, {{}, {}, {0}});
   const Interleaved tuples{{0, {}}, {1, {}}, {2, {}}};
   REQUIRE(valid(graph, tuples, {}));
@@ -492,7 +496,7 @@ TEST_CASE("Kumar 2019: Property 18 is false: Condense needs more memory, as know
 
 TEST_CASE("Kumar 2019: Property 19 is false for a sigma that runs a known node") {
   // Node 1, which is in X, runs again in the tuple of node 3. This second run reads node 0, so node 0 is held while
-  // node 2 runs.
+  // node 2 runs. The memory of the tuples does not count this.
   const Graph graph = graph_of({7, 4, 9, 2}, {{}, {0}, {}, {}});
   const Interleaved tuples{{1, {0}}, {3, {2, 1, 0}}};
   REQUIRE(valid(graph, tuples, {}));

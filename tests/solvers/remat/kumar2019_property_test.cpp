@@ -162,7 +162,8 @@ TEST_CASE("Kumar 2019: min-fill and min-degree eliminate as defined, and the bou
     CHECK(order.width == width(eliminate(graph, expected).bags));
     if (by_fill) fill_exact += order.width == exact;
 
-    // Breaking ties at random, noise, and leaving a core of nodes to become one bag must still give a decomposition.
+    // The order must give a decomposition even if ties are broken at random, noise is added to the scores, or the last
+    // nodes (the core) become one bag.
     core::Random ties(static_cast<std::uint64_t>(random.below(1000)));
     solvers::EliminationOptions options{.rule = rule, .random = &ties};
     options.noise = random.chance(50) ? 0 : static_cast<std::int32_t>(random.below(4));
@@ -488,7 +489,7 @@ TEST_CASE("Kumar 2019: pw_remat is valid, within Theorem 22, and not longer than
           Theorem22::memory(p, b) * (largest_inputs(graph) + largest_size(graph)) + size_of(graph, outputs(graph)));
 
     // Algorithm 3 runs with the same spine and bags. It computes the last node of the spine, which depends on all other
-    // nodes.
+    // nodes. In all, the library's schedules may have at most 5% more steps than those of Algorithm 3.
     std::vector<NodeId> place(spine.order.size());
     for (std::size_t i = 0; i < spine.order.size(); ++i) place[spine.order[i]] = static_cast<NodeId>(i);
     Bags bags;

@@ -1,4 +1,5 @@
-// Tests options of layers, and GroupGraph, i.e. the graph of a single layer, against the definitions.
+// Tests options of layers, and GroupGraph, i.e. the graph of a single layer, against the definitions. A layer consists
+// of forward nodes and their backward nodes, and an option is one way to run a layer.
 
 #include <algorithm>
 #include <cstdint>
@@ -37,7 +38,8 @@ TEST_CASE("what an option of a layer needs, by the definition", "[level]") {
   });
 }
 
-/// Schedules of a layer's own graph are converted into options of the layer. They are random or come from solvers.
+/// Converts schedules of a layer's own graph (GroupGraph) into options of the layer, and checks that these are valid
+/// and need what the schedules need. The schedules are random or come from solvers.
 TEST_CASE("schedules of a layer as a graph of its own are options of the layer", "[level]") {
   int within = 0, recomputing = 0;
   tests::for_each_seed(1500, [&](Random& random) {
@@ -88,7 +90,7 @@ TEST_CASE("schedules of a layer as a graph of its own are options of the layer",
         recomputing += needs.cost > once.cost;
         REQUIRE(Passes(graph, layer, option).between_beside_rest() <= between);
         // In the layer's own graph, a kept value need not stay in memory if it is made again later. In an option, it
-        // must stay.
+        // must stay, so the option's peak can be higher.
         if (!keeps) REQUIRE(needs.peak <= peak);
       }
     }

@@ -117,8 +117,8 @@ void require_refusal(const Graph& graph, const std::vector<std::string>& names) 
   tests::check_says(*what, names);
 }
 
-/// Returns whether the forward nodes can be put into an order that agrees with all edges of both passes. It cannot if
-/// the relation "must come before" has a cycle. All backward nodes must be marked.
+/// Returns whether the forward nodes can be put into an order that agrees with all edges of both passes. There is no
+/// such order if the relation "must come before" has a cycle. All backward nodes must be marked.
 bool some_order(const Graph& graph) {
   const NodeId n = graph.node_count();
   std::vector<std::vector<NodeId>> after(static_cast<std::size_t>(n));

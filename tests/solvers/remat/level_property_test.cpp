@@ -1,6 +1,7 @@
-// Compares the answers of H-ILP on small levels with two results that are found by enumeration: the best of all
-// schedules that H-ILP can choose, and the optimum by the objective of its integer program. A level is a sequence of
-// parts. A part consists of forward nodes and their backward nodes, and an option is one way to run a part.
+// Compares the answers of H-ILP (solvers/remat/hiremate/level.h) on small levels with two results that are found by
+// enumeration: the best of all schedules that H-ILP can choose, and the optimum by the objective of its integer
+// program. A level is a sequence of parts. A part consists of forward nodes and their backward nodes, and an option is
+// one way to run a part.
 
 #include <fmt/format.h>
 

@@ -19,8 +19,8 @@ using Item = std::int32_t;
 using Set = std::set<Item>;
 using tests::Random;
 
-/// Builds a PartitionGraph. Each item makes up to `most_outputs` values, and an edge from the item reads a random one
-/// of them.
+/// Builds a PartitionGraph, whose nodes are called items. Each item makes up to `most_outputs` values. An edge from
+/// item `from` to item `to` means that `to` reads a random one of the values of `from`.
 class GraphBuilder {
  public:
   GraphBuilder(Item items, Random& random, int most_outputs = 1) : random_(random) {
@@ -387,7 +387,7 @@ struct BestRuns {
 };
 
 /// Runs all of Algorithm 1 literally. If a round finds no group, or rounds make too little progress, the next round
-/// makes runs of consecutive items, and `stuck` counts it. Returns all groups as sets of original items.
+/// only makes runs of consecutive items. `stuck` counts such rounds. Returns all groups as sets of original items.
 std::set<Set> literal_partition(PartitionGraph graph, const PartitionOptions& options, int& stuck) {
   std::erase_if(graph.values, [](const auto& value) { return value.readers.empty(); });
   std::set<Set> groups;

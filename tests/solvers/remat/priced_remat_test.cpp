@@ -51,7 +51,8 @@ TEST_CASE("byte prices give valid schedules of the scope, and say whether one is
 
 TEST_CASE("byte prices hold a value of many bytes or make it again, as its cost says") {
   // `a` (10 bytes) is read by b and by the last node, and c (20 bytes) runs between these two. Holding `a` during c
-  // needs 31 bytes. Computing `a` again afterwards needs only 21 bytes.
+  // needs 31 bytes. Computing `a` again afterwards needs only 21 bytes. So `a` must be computed again within 21 bytes,
+  // and held within 31 bytes.
   const auto graph = [](std::int64_t cost_of_a) {
     core::GraphBuilder builder;
     const auto add = [&](std::int64_t size, std::int64_t cost, std::vector<core::OutputRef> inputs) {

@@ -27,8 +27,9 @@ using core::Schedule;
 namespace paper = tests::kumar2019;
 namespace reference = core::reference;
 
-/// The bounds that docs/treewidth.md proves for b bags of at most p nodes each, if all costs are 1. M_max is the
-/// largest size of a node, and M_in the largest total size of the inputs of a node.
+/// The bounds that docs/treewidth.md proves for b bags of at most p nodes each, if all costs are 1. `most_size` (M_max
+/// on that page) is the largest size of a node, and `most_inputs` (M_in) is the largest total size of the inputs of a
+/// node.
 class Bounds {
  public:
   Bounds(std::int64_t most_size, std::int64_t most_inputs) : size_(most_size), inputs_(most_inputs) {}

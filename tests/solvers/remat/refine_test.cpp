@@ -57,8 +57,8 @@ TEST_CASE("a long chain of values that become unread is taken out without recurs
     builder.add(std::move(node));
   }
   const Graph graph = builder.build();
-  // All nodes of the chain except the last run twice. Only the second run is needed, because the last node reads the
-  // values of this run.
+  // All nodes of the chain except the last run twice. Only the second runs are needed, because they lead to the value
+  // that the last node reads. So all first runs must be removed.
   Schedule schedule = core::baseline_schedule(graph);
   schedule.steps.pop_back();
   const std::vector<core::NodeId> once = schedule.steps;

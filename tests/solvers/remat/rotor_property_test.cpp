@@ -153,8 +153,9 @@ TEST_CASE("what fits a level of the table fits as many bytes, and more levels ne
 
 TEST_CASE("equal steps: the number of runs that Griewank's revolve needs") {
   // Each snapshot takes one unit of memory, and nothing else takes memory. To reverse a step, only the state before it
-  // is needed. With s snapshots, including the one at the start, reversing l steps takes r l - C(s + r, s + 1) more
-  // runs of steps. Here, r is the least number with C(s + r, s) >= l (Griewank and Walther 2000, Algorithm 799).
+  // is needed. With s snapshots, including the one at the start, reversing l steps takes r l - C(s + r, s + 1) forward
+  // runs of steps, besides the reversals themselves. Here, r is the least number with C(s + r, s) >= l (Griewank and
+  // Walther 2000, Algorithm 799).
   const auto choose = [](std::int64_t n, std::int64_t k) {
     std::int64_t value = 1;
     for (std::int64_t i = 1; i <= k; ++i) value = value * (n - k + i) / i;

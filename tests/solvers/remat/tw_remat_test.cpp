@@ -134,7 +134,7 @@ TEST_CASE("recursion by bytes keeps to them, or to the least peak that the progr
 
 TEST_CASE("what many nodes of one component want of it is found in time near-linear in them") {
   // A hub is read by 20,000 kept leaves and by the first node of a chain. A naive search would take time quadratic in
-  // the number of leaves, although it would charge less work than that.
+  // the number of leaves, but charge less work than that. So only the time of this test would show it.
   core::GraphBuilder builder;
   const auto add = [&](std::int64_t size, bool keep, std::vector<NodeId> inputs) {
     core::Node node{.size = size, .cost = 1, .keep = keep};

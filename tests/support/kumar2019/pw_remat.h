@@ -104,11 +104,13 @@ inline Interleaved condense(const Nodes& onto, const Interleaved& tuples) {
 /// Runs Algorithm 3 (PWRemat and InterleavedSchedule). As printed, its schedules need not be valid, because it runs
 /// known nodes again, and also runs nodes whose inputs it wrongly takes for known. Without `as_printed`, a corrected
 /// version runs, which the tests call settled. It does not run known nodes:
-/// - PWRemat of a node that is known, or that is in none of its bags, is empty.
-/// - Let u_1, u_2, ... be the nodes of the separator and the earlier nodes of X, and let sigma_i be the schedule that
-///   PWRemat returns for the node before u_i on the spine. The tuple of u_i is <sigma_1 o ... o sigma_i, u_i>, because
-///   u_1, ..., u_{i-1} are known to it. It includes sigma_q even if u_q is in W, because u_i may read what sigma_q
-///   makes. There is no tuple for a u_i in W.
+/// - If PWRemat is called for a node that is known, or for a node that is in none of the bags of the call, it returns
+///   an empty sequence.
+/// - Let u_1, u_2, ... be the nodes of the separator, and the nodes of X that come before the last one of these. Let
+///   sigma_i be the schedule that PWRemat returns for the node before u_i on the spine. The tuple of u_i is <sigma_1 o
+///   ... o sigma_i, u_i>. The sequence does not run u_1, ..., u_{i-1}, because these count as known in the tuple of
+///   u_i. It includes sigma_q even if u_q is in W, because u_i may read what sigma_q makes. There is no tuple for a u_i
+///   in W.
 /// - InterleavedSchedule of the inner bags gets all of X, and takes all u_i for known.
 /// PWRemat splits the bags at the middle bag of INTERVAL(u), and InterleavedSchedule at bag (b + 1) / 2 of b bags,
 /// counted from 1.

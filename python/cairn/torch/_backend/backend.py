@@ -48,10 +48,10 @@ def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", 
     random: "keep": random operations run once, and the numbers that they draw (masks of dropout, noise) are kept until
         their last read. "replay": random operations may run again, and draw the same numbers from a saved state of
         their generator.
-    inputs: whether inputs may change before the backward pass. "checked": an input that shares memory with numpy,
-        another process or an unrelated tensor may be written there unnoticed, so operations that read such an input run
-        only once, in the forward pass. When the backward pass reads other inputs, buffers or results again, they are
-        compared with their values in the forward pass. A change that torch did not notice raises WrittenError.
+    inputs: whether inputs may change before the backward pass. "checked": if an input shares memory with numpy, another
+        process or an unrelated tensor, torch may not notice that it is written. So operations that read such an input
+        run only once, in the forward pass. When the backward pass reads other inputs, buffers or results again, they
+        are compared with their values in the forward pass. A change that torch did not notice raises WrittenError.
         "changing": operations that read an input other than a parameter run only once. "stable": nobody writes inputs,
         and nothing is compared.
     differentiated: which results of a graph the caller differentiates. "loss": if the graph returns a single number,
@@ -64,10 +64,10 @@ def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", 
     never_recompute: names of operations that run once, as a list or one text: operators ("mm", "aten.mm.default"), or
         modules with everything inside of them, by path ("blocks.3", "blocks.*.attention") or by class ("LayerNorm").
     offload: the link between device and host, if values may move to the host's memory and come back: "pcie3", "pcie4",
-        "pcie5", "c2c", a bandwidth as "25GB/s" or "25GB/s,10us,half", bytes per second, or "measure". None: nothing
-        moves. The search decides for each value whether it is kept, recomputed or moved to the host. Results of
-        operations that run only once stay on the device. On the CPU, the copies go to other buffers of the same memory,
-        which do not count in the budget.
+        "pcie5", "c2c", a bandwidth as "25GB/s" or, with latency and half duplex, "25GB/s,10us,half", a number of bytes
+        per second, or "measure". None: nothing moves. The search decides for each value whether it is kept, recomputed
+        or moved to the host. Results of operations that run only once stay on the device. On the CPU, the copies go to
+        other buffers of the same memory, which do not count in the budget.
     together: whether the budget is for the whole step if torch.compile splits the step into several graphs. If True,
         the graphs are planned together and compiled once more after the first step. If False, each graph has the whole
         budget for itself.
@@ -137,12 +137,13 @@ class Backend:
         self.fallback = fallback
         self.report = _report.Report()
         self.told = set()
-        # names of the graphs with a backward pass that have run in the present step; Step empties the set
+        # Names of the graphs with a backward pass that have run in the present step. Step (_step/step.py) empties the
+        # set.
         self.ran = set()
         # Whether a graph has read results of differentiable code that runs outside of the compiled graphs. Step resets
         # this flag.
         self.continues = False
-        self.given = set()  # storages of the arguments of the Step (_step/step.py) that is running
+        self.given = set()  # storages of the arguments of the Step that is running
         self.differentiated_only = False  # whether only graphs with a backward pass are planned
         self.names = 0  # number of graph names that were given so far
         self.frames = set()  # numbers of the compiled functions

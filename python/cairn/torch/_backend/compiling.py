@@ -31,7 +31,8 @@ class Compiling:
         self.alive = None  # a together.Alive, which counts the bytes that other graphs of the step hold
         self.written = []  # the inputs that are written after the forward pass (_private.written_inputs)
         self.read_again = None  # a read_again.ReadAgain, which checks the values that recomputation reads
-        self.kernels = _private.kernel_settings()  # kernel settings when the last forward pass began
+        # Settings that decide which kernels run, such as TF32, when the last forward pass began.
+        self.kernels = _private.kernel_settings()
         self.kernels_behind = self.kernels  # kernel settings when the latest pass (forward or backward) began
         self.autocast_behind = set()  # the values (True, False) that "autocast is active" has had in backward passes
         self.hooks = False  # whether there were saved-tensor hooks when the graph was measured
@@ -65,7 +66,7 @@ class Compiling:
         self.owner.report.graphs.append(self.report)
         if options.measure:
             self.measured = Measured(trace, solved, self.report, num_fwd_outputs, joint, self.alive.is_free)
-            # measured by an earlier process, whose backward pass presumably used no autocast
+            # If an earlier process has measured the graph, its backward pass presumably used no autocast.
             if self.report.measured_before:
                 self.autocast_behind.add(False)
         else:

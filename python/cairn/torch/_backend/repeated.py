@@ -1,9 +1,9 @@
 """Makes a forward pass that torch.utils.checkpoint repeats run the graph that ran the first time.
 
-A checkpoint runs its function twice, and passes what the second run saves to the backward pass of the first run, by
-order. Two graphs of one function, for example one for a single size and one for all sizes, save different values in
-different order. So the second run must use the graph of the first run, although torch.compile may choose another graph
-by then.
+A checkpoint runs its function twice. The backward pass of the first run gets the values that the second run saves, in
+the order in which they are saved. Two graphs of one function, for example one for a single size and one for all sizes,
+save different values in different order. So the second run must use the graph of the first run, although torch.compile
+may choose another graph by then.
 """
 
 import weakref

@@ -79,9 +79,9 @@ def _insert(graph, kernel, source, members, backward):
 def _sort(graph, times, kinds):
     """Orders the nodes by ``times``: node -> (time of its group, original position). The time of a group is the
     position in the traced order at which it runs (groups.py). Views come right before their first reader. Parts, i.e.
-    single results of an operation with several, come right after their operation. A maker (see Kinds) usually runs at
-    its own time, but always before its readers: a reader can have an earlier time if the group of the reader was moved
-    ahead and then could not be compiled."""
+    nodes that take one of an operation's several results, come right after their operation. A maker, i.e. an operation
+    that fills a new tensor with numbers, usually runs at its own time, but always before its readers: a reader can have
+    an earlier time than the maker if the group of the reader was moved ahead and then could not be compiled."""
     placed = set()
     last = None
 

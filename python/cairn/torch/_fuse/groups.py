@@ -50,7 +50,8 @@ class _Grouping:
         self.nodes = list(graph.nodes)
         self.position = {node: i for i, node in enumerate(self.nodes)}
         # Positions of operations that make tensors and that no fused kernel can contain. Between two neighbouring
-        # positions of this list, nothing large is allocated. So a group may move there whatever memory it holds.
+        # positions of this list, nothing large is allocated. So a group may move between them, however many bytes are
+        # then held for longer.
         self.others = [i for i, node in enumerate(self.nodes)
                        if node.op == "call_function" and kinds.of(node) is None and not is_view(node) and _makes_tensors(node)]
         self.group_of = {}
@@ -153,8 +154,9 @@ class _Grouping:
 
     def _made_at(self, argument, inside):
         """Returns the time at which an argument is available if the nodes ``inside`` are one kernel; -1 if it is an
-        input or is computed by these nodes. A kernel contains copies of the views and makers that it needs, so for a
-        view or a maker the times of its own arguments count."""
+        input or is computed by these nodes. A kernel contains copies of the views and of the makers (operations that
+        fill a new tensor with numbers) that it needs. So for a view or a maker, the times of its own arguments
+        count."""
         if argument.op != "call_function":
             return -1
         if self.kinds.of(argument) in ("view", "maker"):

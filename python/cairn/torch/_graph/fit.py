@@ -25,8 +25,8 @@ _TRIES = 8  # number of lower budgets that are tried while the reserved bytes ex
 
 @dataclasses.dataclass
 class Need:
-    """The memory that a training needs: ``reserved`` is what the allocator reserves, ``in_use`` is what is in use. Both
-    in bytes."""
+    """The memory that a training needs, in bytes: the most that the allocator reserves at any time (``reserved``), and
+    the most that is in use at any time (``in_use``)."""
 
     reserved: int
     in_use: int

@@ -73,8 +73,8 @@ class Trace:
         self.dependents = {}  # Operation -> views and parts of its results, in order
         self.parts = {}  # Operation -> getitem nodes of its results
         self.border = None  # the Operation that stands for the end of the forward pass; None: there is no backward pass
-        # Storage of a gradient that the caller gives to the backward pass -> the node of the result of which it is the
-        # gradient, or None if that is unknown.
+        # For each gradient that the caller gives to the backward pass: its storage -> the node to whose result
+        # the gradient belongs, or None if this node is unknown.
         self.tangents = {}
         self.resident = {}  # kind -> bytes
         self.gradients = {}  # Storage -> bytes, for gradients that the caller will own
@@ -174,9 +174,9 @@ class Trace:
                 for s in ([] if step in moved else [step]) + late.get(position, [])]
 
     def count_copied(self):
-        """Makes those gradients count in the budget whose layout differs from that of their parameters, because torch
-        copies such gradients. All other gradients belong to the caller, so they keep a size of 0 bytes. If the graph
-        contains the update of the parameter, the copy is scratch of the update."""
+        """Counts a gradient in the budget if its layout differs from that of its parameter, because torch copies such a
+        gradient. All other gradients belong to the caller, so they keep a size of 0 bytes. If the graph contains the
+        update of the parameter, the copy is scratch of the update."""
         for storage in [s for s in self.gradients if not s.as_traced]:
             storage.size = storage.allocated
             del self.gradients[storage]

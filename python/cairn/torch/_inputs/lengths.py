@@ -4,10 +4,11 @@ A plan is valid for all sizes up to the one for which it was made. If each plan 
 longest input would need another plan, and torch.compile gives up compiling a function after a few variants.
 """
 
-# Least factor by which a new plan is larger than the previous plan of the same function: for the first new plan that a
-# larger size makes necessary, the second, ..., and all later ones. The first factors are small, so that a function
-# whose inputs vary little is not planned for sizes that never come. The last factors are large, so that the eight
-# variants that torch permits suffice if the longest input is 180 times as long as the shortest.
+# Least ratios of the size of a new plan to the largest size before it. The first ratio is for the first new plan of a
+# function that a larger size makes necessary, the second for the second, ..., and the last also for all later plans.
+# The first ratios are small, so that a function whose inputs vary little is not planned for sizes that never come. The
+# last ratios are large, so that the eight variants of a function that torch permits suffice if the longest input is 180
+# times as long as the shortest.
 _GROWTH = (1.25, 1.5, 2.0, 3.0, 4.0)
 
 
@@ -26,8 +27,8 @@ class Lengths:
         self._largest[key] = max(size, self._largest.get(key, 0))
 
     def planned(self, key, size):
-        """Returns the size for which a graph is to be planned if its first input has this ``size``. The result is at
-        least ``size`` and the largest size seen before."""
+        """Returns the size for which a graph is to be planned if the input of this ``key`` now has this ``size``. The
+        result is at least as large as ``size`` and as every size seen before."""
         largest = self._largest.get(key, 0)
         if key in self._plans and size > largest:
             self._plans[key] += 1

@@ -92,8 +92,8 @@ class ReadAgain:
 
     def _lay_out(self, args, names, layouts):
         """Restores the layout and the alignment of arguments that saved-tensor hooks have changed, by copying the
-        arguments. This is needed because recomputation would otherwise round differently and draw noise in another
-        order."""
+        arguments. This is needed because recomputation would otherwise round differently and draw random numbers in
+        another order."""
         for k, name in enumerate(names):
             if _private.is_plain(args[k]) and _layout(args[k]) != layouts.get(name, _layout(args[k])):
                 args[k] = _laid_out(args[k], *layouts[name])

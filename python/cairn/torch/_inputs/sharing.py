@@ -41,9 +41,9 @@ def _written_unseen(tensors, running):
         return False
     known = len({id(t) for t in (root, *tensors)})
     there, given = _private.tensors_of_storage(root), any(t is root for t in tensors)
-    # Unknown tensors of the storage are harmless only if all of them are views of the root tensor. Each view holds a
-    # reference to the root. So if all are views, the number of references to the root equals the number of tensors of
-    # the storage.
+    # The root is the tensor of which the other tensors are views. Tensors of the storage that are not in ``tensors``
+    # are harmless only if all of them are views of the root. Each view holds a reference to the root. So if all of them
+    # are views, the number of references to the root equals the number of tensors of the storage.
     if there > known:
         return given or there != _private.holders(root)
     return given and not running and not root.requires_grad and _private.holders(root) > there

@@ -17,7 +17,8 @@ SMALL_BUFFER = 2 << 20  # size of a segment of small blocks
 LARGE_BUFFER = 20 << 20  # size of a segment of large blocks, if it is made for a block below MIN_LARGE_ALLOC
 MIN_LARGE_ALLOC = 10 << 20
 ROUND_LARGE = 2 << 20  # all other segments are multiples of this
-# addresses of an expandable segment: a multiple of all chunk sizes, and larger than the memory of all devices
+# Size of the range of addresses of an expandable segment. It is larger than the memory of every device, and a multiple
+# of the sizes of all chunks, which are the units in which memory is mapped to the range.
 _ADDRESS_SPACE = LARGE_BUFFER << 26
 
 
@@ -62,8 +63,8 @@ class _Pool:
 
     def best_fit(self, size, expandable):
         """Returns the smallest free block of at least ``size`` bytes; None if there is none. Among equally small
-        blocks, takes the one with the lowest address. If unmapped memory of an expandable segment follows a block, the
-        block's size includes it."""
+        blocks, takes the one with the lowest address. When blocks of expandable segments are compared, unmapped memory
+        that directly follows a block counts as a part of the block."""
         i = bisect.bisect_left(self.free, (size, 0))
         if i == len(self.free):
             return None
@@ -231,8 +232,8 @@ class CachingAllocator:
         return left >= MIN_BLOCK_SIZE if block.pool.is_small or self.expandable else left > SMALL_SIZE
 
     def _split(self, block, size, free, mapped=None):
-        """Cuts a block behind ``size`` bytes. Returns the rest as a block. ``free``: whether the rest is put into the
-        pool's list of free blocks."""
+        """Cuts a block after its first ``size`` bytes. Returns the rest as a block. ``free``: whether the rest is put
+        into the pool's list of free blocks. ``mapped``: whether the rest has memory; None: as ``free``."""
         rest = _Block(block.address + size, block.size - size, block.pool, mapped=free if mapped is None else mapped)
         rest.before, rest.behind = block, block.behind
         if block.behind is not None:
@@ -245,8 +246,8 @@ class CachingAllocator:
         return rest
 
     def _merged(self, block):
-        """Merges a free or unmapped block with its neighbours of the same kind. The block must not be in the pool's
-        lists. Returns the merged block."""
+        """Merges a free block with its free neighbours, or an unmapped block with its unmapped neighbours. The block
+        must not be in the pool's lists. Returns the merged block."""
         for other in (block.before, block.behind):
             if other is None or other.used or other.mapped != block.mapped:
                 continue

@@ -21,8 +21,9 @@ class Measured:
     def __init__(self, trace, solved, report, num_fwd_outputs, joint, is_free=lambda: True):
         self.is_free = is_free  # returns whether every forward pass of the graph so far has had its backward pass
         self.trace, self.solved, self.report = trace, solved, report
-        # If an earlier process has measured the graph, this process need not, unless the graph has operations that
-        # calibration could not measure, such as those of other packages: their code may have changed since then.
+        # If an earlier process has measured the graph, this process need not measure it again. Exceptions are graphs
+        # with operations that could not be run alone to measure their scratch, such as those of other packages: the
+        # code of these operations may have changed since the earlier measurement.
         self.done = solved.measured is not None and not report.estimated
         # The values of symbolic sizes in the measured runs, as tuples. Smaller sizes can need more scratch, so the
         # first _MOST_SIZES different sizes are measured.
@@ -30,7 +31,7 @@ class Measured:
         self.present_sizes = ()  # symbolic sizes of the latest measured run
         self.has_sizes = any(_private.is_sym(n.meta.get("val")) for n in joint.graph.find_nodes(op="placeholder"))
         # Number of coming runs that are not to be measured. If parameters are updated within the graph, the first run
-        # is not measured, because the optimizer allocates its state in it.
+        # is not measured, because the optimizer allocates its state during this run.
         self.passed_over = 1 if trace.updated and not self.done else 0
         self.runs = 0  # forward passes so far
         self.next_again = _AGAIN
@@ -73,7 +74,8 @@ class Measured:
 
     def _boxed(self, run, measured, begins=True):
         def call(args):
-            # DistributedDataParallel runs the parts of a split graph with fake tensors first
+            # DistributedDataParallel runs the parts of a split graph with fake tensors first. Such a run takes no
+            # memory, so it is not measured.
             if not self.done and _private.fake_mode_of(args) is not None:
                 return run(args)
             finds_sizes = begins and self.has_sizes
@@ -107,7 +109,7 @@ class Measured:
             self.inputs, self.outputs_held, self.outputs = {}, 0, set()
 
     def _note_sizes(self, args):
-        """Has this run measured if its symbolic sizes have not been measured before."""
+        """Requests a measurement of this run if its symbolic sizes have not been measured before."""
         sizes = tuple(arg for arg in args if type(arg) is int)
         if self.done and not self.sizes:  # measured by an earlier process
             self.sizes.add(sizes)
@@ -126,7 +128,8 @@ class Measured:
         self.report.only_forward = self.forward_peak is not None and self.is_free()
         if self.forward_peak is None or peak > self.forward_peak:
             self.forward_peak, self.forward_operation = peak, operation
-        # If this run has allocated memory at an address, the value that an earlier run had there has been freed.
+        # If this run has allocated memory at an address, the value that an earlier run had there has been freed. So
+        # this address is removed from ``outputs`` below.
         allocated = {address for address, size in zip(trace.addresses, trace.sizes) if size > 0}
         self.inputs = {key: storage for key, storage in self.inputs.items() if not storage.expired()}
         self.inputs.update((storage._cdata, _private.weak_storage(storage)) for storage in inputs)

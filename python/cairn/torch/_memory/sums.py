@@ -16,7 +16,8 @@ class Sums:
 
     def __init__(self):
         self._waiting = {}  # Edge.target -> whether autograd will add the next gradient to the present sum in place
-        # Edge.target, if the tensor is a result of a graph -> (name of the node that reads the sum, size of the sum)
+        # Edge.target -> (name of the node that reads the sum, size of the sum), only for sums of gradients of tensors
+        # that are results of a graph
         self._sums = {}
 
     def begin(self, node, edges, zeros=()):

@@ -5,7 +5,7 @@ Each run of a graph's forward pass holds its results and the values saved for it
 has ended or can no longer come. Only weak references to storages are stored. So memory that autograd or the caller has
 freed does not count, and memory that two graphs share counts once. An input counts if it is a result of another graph.
 An *Edge* (_private/autograd.py) is an edge of autograd's graph, along which a gradient is passed. A *Watch*
-(_several/watch.py) has the graphs of a step planned together.
+(_several/watch.py) observes which graphs run in a step, and then lets them be planned together.
 """
 
 import contextlib
@@ -83,7 +83,8 @@ class Alive:
         self.number = _private.compiling()[0]
         self.on_host = ()  # indices of results of the forward pass that are copies on the host
         self.part = None  # a points.Part, if the graph may be planned together with other graphs of the step
-        # stored here, because torch._dynamo.reset() gives the owner a new Watch, and this graph stays with the old one
+        # The Watch is stored here, because torch._dynamo.reset() gives the owner a new Watch, and this graph stays with
+        # the old one.
         self.watch = owner.watch
 
     # --- Wrappers of a graph's passes. They count memory whenever the forward or the backward pass runs.
@@ -236,8 +237,9 @@ class Alive:
     def _continues(self, args, flowing):
         """Returns whether an input was computed by differentiable code outside of the compiled graphs."""
         with _lock:
-            # A result of a graph without a backward pass is differentiated only if code outside made it differentiable, such
-            # as a torch.autograd.Function that calls the graph.
+            # Results of graphs without a backward pass are left out, unless a graph with a backward pass has written
+            # into them: they are differentiated only if code outside of the graphs made them differentiable, such as a
+            # torch.autograd.Function that calls the graph.
             known = {key for run in _open for key in run.storages.keys() - (run.given_results.keys() - run.written)}
             known.update(_passing)
         return not storages_of(args[i] for i in flowing) <= known | self.owner.given
@@ -398,8 +400,8 @@ class Alive:
 
     def _tell_of_broken(self):
         """Warns if the graphs of a step together took more memory than was promised for them together, even if no
-        single graph took more than promised. Waits for the end of the step, because a later pass of the step can raise
-        the promise: only then no Run has a backward pass to come."""
+        single graph took more than promised. Does nothing before the end of the step, i.e. while a Run still has a
+        backward pass to come, because a later pass of the step can raise the promise."""
         whole = self.owner.report.together
         if whole is not None and whole.broken and not _open:
             self._tell(whole, "broken", f"graphs that are alive at once: promised a peak of {size_text(whole.promised)}, measured "
@@ -408,8 +410,8 @@ class Alive:
 
     def _freed_results(self):
         """Returns a dict from each Run whose backward pass may still come to the numbers of its freed results. Runs
-        without freed results are left out. The dict is empty if the Watch, which alone needs
-        these numbers, is not enabled."""
+        without freed results are left out. The dict is empty if the Watch is not enabled, because only the Watch needs
+        these numbers."""
         if not self.watch.enabled:
             return {}
         with _lock:

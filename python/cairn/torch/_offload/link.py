@@ -16,7 +16,8 @@ from . import copies
 _SIZES = (1 << 20, 4 << 20, 16 << 20, 64 << 20)  # bytes of the measured copies
 # number of copies of each size; the fastest counts, because other work on the machine only makes copies slower
 _TIMES = 5
-# if two simultaneous copies in opposite directions take this many times as long as one copy, they share the link
+# if two simultaneous copies in opposite directions take more than this many times as long as one copy, they are assumed
+# to share the link
 _TIGHT = 1.5
 
 
@@ -60,9 +61,9 @@ def _checked_graph():
 
 
 def measured_link(device):
-    """Returns the link of this device, "BYTES/s,LATENCYns" with two digits, from copies of several sizes in both
-    directions. The link is stored in the cache and not measured again, because a slightly different link would lead to
-    another schedule."""
+    """Measures the link of this device by copies of several sizes in both directions. Returns the link as a text such
+    as "25000000000B/s,10000ns,duplex", whose numbers are rounded to two significant digits. The link is stored in the
+    cache and not measured again, because a slightly different link would lead to another schedule."""
     name = f"link-{_name(device)}.json"
     known = _cache.load(name)
     if isinstance(known, str):

@@ -10,18 +10,19 @@ from .. import _cache
 # single try. In the rest of the time, a search looks for a cheaper schedule with the lowest peak found.
 _SHARES = {"search": 1 / 2, "tries": 3 / 8, "one try": 1 / 20}
 _FIRST_STEP = 1 / 64  # after a budget was met, the next budget is lower by at least this fraction of the peak
-# if a met and an unmet budget differ by at most this fraction of the peak, the next try asks for one byte less than the
-# met one
+# if a met and an unmet budget differ by at most this fraction of the peak, the next try has a budget that is one byte
+# below the met budget
 _CLOSE = 1 / 400
-_LAST_TRIES = 16  # largest number of tries that ask for one byte less
+_LAST_TRIES = 16  # largest number of tries whose budget is one byte below the met budget
 # fractions by which the last budgets to be tried are lower than the lowest peak found
 _FAR_BELOW = (1 / 16, 1 / 8, 1 / 4)
 
 
 class Least:
     """The schedule of lowest known peak of a graph. ``digest``: a text that differs for different graphs. ``in_time``:
-    a function that puts a schedule's steps into an order that may run (Trace.in_time). ``moves``: whether values may
-    move to the host; if so, lower bounds that were proved for recomputation alone do not hold."""
+    a function that reorders a schedule's steps, so that each update of a parameter comes after all readers of the
+    parameter (Trace.in_time). ``moves``: whether values may move to the host; if so, lower bounds that were proved for
+    recomputation alone do not hold."""
 
     def __init__(self, graph, digest, in_time=list, moves=False):
         self.graph, self.in_time, self.moves = graph, in_time, moves
@@ -38,8 +39,8 @@ class Least:
         self._stored = (self.peak, self._searched)
 
     def offer(self, steps, lower_bound=None, transfers=None):
-        """Stores a schedule if its peak is the lowest so far. Returns (its steps in an order that may run, their peak).
-        A schedule with ``transfers`` keeps its order, because transfers refer to steps by number."""
+        """Stores a schedule if its peak is the lowest so far. Returns (its steps as reordered by in_time(), their
+        peak). A schedule with ``transfers`` keeps its order, because transfers refer to steps by number."""
         self.lower_bound = max(self.lower_bound, lower_bound or 0)
         steps = [int(v) for v in steps]
         steps = steps if transfers else self.in_time(steps)
@@ -61,8 +62,8 @@ class Least:
     def search(self, limits):
         """Searches for the least peak: first with the goal "min", then under lower and lower budgets until a budget is
         not met, because a search under a budget can reach lower peaks than "min". Does nothing if the stored schedule
-        was found under the same limits. So the least budget that an error names is the one that budget="min"
-        reaches."""
+        was found under the same limits. This search is used both for budget="min" and after a budget was not met, so
+        the least budget that the error names is the budget that "min" reaches."""
         given = [limits.time_limit, limits.work_limit]
         if self._searched == given:
             return

@@ -48,8 +48,8 @@ class Options:
 
     @property
     def named_offload(self):
-        """Returns offload= and host_budget= as the caller gave them, because they are equal on all ranks, unlike a
-        measured link."""
+        """Returns offload= and host_budget= as the caller gave them, for a name that all ranks must share: unlike a
+        measured link, these arguments are equal on all ranks."""
         return [] if self.offload is None else [self.offload.link, self.offload.host_budget]
 
 
@@ -63,8 +63,8 @@ def prepare(graph, options, *, device=None, **reading):
     _private.pin_sizes(trace.sizes, graph)
     trace.device = device or trace.device
     estimate(trace)
-    # The shared name must be equal on all ranks, so it is made before costs are measured: measured costs differ from
-    # rank to rank.
+    # Under the shared name, one rank gives its schedule to all ranks. The name must be equal on all ranks, so it is
+    # made before costs are measured: measured costs differ from rank to rank.
     if _private.collective_store() is not None:
         trace.shared_name = [trace.build().fingerprint, str(options.budget), *options.named_offload]
     seconds = {"read": time.monotonic() - begin}
@@ -146,7 +146,8 @@ def _fuse(graph, options, not_again, reading):
 
 def schedule(prepared, options, or_least=False, among=None):
     """Finds a schedule for a prepared graph. Returns (Solved, GraphReport). ``or_least``: whether to use the schedule
-    of lowest known peak if no schedule meets the budget. ``among``: as in partition()."""
+    of lowest known peak if no schedule meets the budget. ``among``: an Among (_several/watch.py), if the graph may be
+    one of several in a step."""
     trace, graph, seconds, goal = prepared.trace, prepared.graph, prepared.seconds, prepared.goal
     limits = limits_of(options, trace)
     given, repeated, held = None, None, 0
@@ -164,8 +165,8 @@ def schedule(prepared, options, or_least=False, among=None):
         solved = solve.given(graph, repeated, goal, prepared.baseline, "planned as in the forward pass that runs again")
     else:
         def search(within, or_least):
-            # All ranks have the same budget as given by the caller, but if it is a share, its bytes can differ from
-            # rank to rank.
+            # The caller gives the same budget on all ranks. But if the budget is a share (a percentage), its bytes can
+            # differ from rank to rank. So the shared name does not contain the bytes of the caller's budget.
             shared = trace.shared_name and [*trace.shared_name, "as given" if within == prepared.goal else within]
             return solve.solve(graph, within, limits, prepared.baseline, description(trace), shared, trace.in_time,
                                or_least, _advice(trace))
@@ -177,8 +178,8 @@ def schedule(prepared, options, or_least=False, among=None):
             try:
                 return search(goal, or_least)
             except InfeasibleError as error:
-                # If the graph is being planned for larger inputs than the present ones, it will next be planned for the
-                # present ones.
+                # If the graph is being planned for larger inputs than the present ones, the error is raised here, and
+                # the graph is planned again for the present inputs.
                 may_be_freed = among is not None and not among.is_alone and not among.for_larger
                 if not may_be_freed or solve.is_share(options.budget) or error.least_budget - _bytes_of_results(trace) > goal:
                     raise
@@ -187,7 +188,8 @@ def schedule(prepared, options, or_least=False, among=None):
         within = goal if goal is None else max(1, goal - held)
         solved = search_whole() if within == goal else search(within, True)
         exceeds = within != goal and not or_least and solved.peak > goal
-        # a share refers to the whole step, whose memory is known only after a step
+        # A share refers to the memory of the whole step, which is known only after a step. Until then, a graph may
+        # exceed its share.
         if exceeds and not solve.is_share(options.budget):
             solved = search_whole()
         solved.budget = goal

@@ -27,8 +27,8 @@ class Share:
     def __init__(self, owner, joint):
         self.owner = owner
         self.evaluates = _private.evaluates()
-        # ``waits``: whether an error about an unmet budget is raised only when the backward pass begins.
         self.ends_in_loss = _ends_in_loss(joint)
+        # whether an error about an unmet budget is raised only when the backward pass begins
         self.waits = self.evaluates or not self.ends_in_loss
         self.largest = owner.report.baseline if self.evaluates else owner.report.training_baseline
         self.report = None
@@ -61,8 +61,8 @@ class Share:
             self.unmet = unmet
             if self.evaluates:
                 held = among.held if among is not None else 0
-                # no error if other graphs hold memory, because all graphs of the step are then planned together when
-                # the step has ended
+                # If other graphs hold memory, the text does not announce an error, because all graphs of the step are
+                # then planned together when the step has ended.
                 error = "" if held else "; its backward pass would be an error"
                 tell_of_least(self.owner, report, f"it is in evaluation mode{error}", held)
 

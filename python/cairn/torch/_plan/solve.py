@@ -22,8 +22,8 @@ from .ranks import first_of_ranks
 _FORMAT = 2
 _WAIT_BEYOND_LIMIT_S = 120
 _WAIT_FOR_WORK_S = 1800  # seconds to wait for a search under a work limit; long, because its duration is unknown
-# largest number of searches for one budget: in_time(), which reorders the steps of the schedule found, can raise its
-# peak, and then the next search gets a smaller budget
+# Largest number of searches for one budget. After a search, in_time() reorders the steps of the schedule found, which
+# can raise the peak above the budget. Then the next search gets a smaller budget.
 _TRIES = 3
 
 
@@ -180,8 +180,8 @@ def solve(graph, goal, limits, baseline, description="", shared_name=None, in_ti
     ``description``  digest of the operations, which distinguishes graphs that differ only in what their nodes compute
     ``shared_name``  a name of the step that is equal on all ranks although measured costs differ from rank to rank;
                      None: there is only one process
-    ``in_time``      a function that puts the steps of a schedule into an order that may run. It is needed because the
-                     graph does not express all constraints
+    ``in_time``      a function that reorders the steps of a schedule, so that each update of a parameter comes after
+                     all readers of the parameter. The graph does not express this constraint
     ``advice``       a text that is appended to the message of InfeasibleError
     """
     identity = [graph.fingerprint, _private.kernel_settings(), description]
@@ -269,7 +269,8 @@ def _valid(graph, goal, entry, in_time):
         return None
     evaluation = cairn.evaluate(graph, schedule_of(entry))
     peak = evaluation.peak
-    # remember_measured() stores no larger number, so a larger one is damage
+    # remember_measured() never stores a measured peak above the schedule's peak. So if the entry has a larger measured
+    # peak, the file is damaged.
     met = (goal is None or peak <= goal) and (entry.get("measured") or 0) <= peak
     return entry if met and in_time(entry["steps"]) == entry["steps"] else None
 

@@ -37,8 +37,8 @@ class Edge:
     """An edge of autograd's graph, along which a node passes a gradient to the next node. ``target``: identifies the
     input of the next node within one backward pass. ``leaf``: the leaf to which the gradient belongs; None if it
     belongs to a computed tensor. ``reader``: identifies the compiled graph that reads the gradient, possibly through
-    views; None if no such graph is known. ``size``: bytes of the gradient. ``index``: position, among the tensors that
-    are inputs of the node's forward function, of the one to which the gradient belongs."""
+    views; None if no such graph is known. ``size``: bytes of the gradient. ``index``: the gradient belongs to the
+    tensor at this position among the tensors that are inputs of the node's forward function."""
 
     target: tuple
     leaf: object

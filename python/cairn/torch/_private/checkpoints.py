@@ -1,5 +1,6 @@
 """Finds the frames of torch.utils.checkpoint. A frame is torch's record of one call of checkpoint(), not a stack frame.
-It passes the values that a repeated forward pass saves to the backward pass of the first run, by their order."""
+When the forward pass is repeated, it saves its values again. The frame hands these values to the backward pass of the
+first run, which identifies them by their order."""
 
 import inspect
 

@@ -114,7 +114,8 @@ def _is_unseen(info):
 
 def hide_writes():
     """Hides writes to inputs from autograd in the graph that is being compiled, where the model hides them (under
-    no_grad). When AOTAutograd writes inputs after running the graph, it hides such writes only for leaves."""
+    no_grad). When AOTAutograd writes inputs after running the graph, it hides such writes only for leaves. So this
+    function marks the written inputs as leaves."""
     context = torch._guards.TracingContext.try_get()
     inputs = context.fw_metadata.input_info if context is not None and context.fw_metadata is not None else []
     for i, info in enumerate(inputs):

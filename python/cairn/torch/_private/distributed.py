@@ -79,7 +79,7 @@ class DataParallel:
         self.module = module
         self.ranks = module.process_group.size()
         self.group = module.process_group.group_name
-        # the same function object in all steps, because torch.compile's guards compare its identity
+        # This must be the same function object in all steps, because torch.compile's guards compare its identity.
         self._forward = _forward_without_exchange(module)
 
     @classmethod

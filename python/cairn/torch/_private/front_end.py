@@ -40,7 +40,7 @@ class _LeftToPython(SharedContext):
 
 # In this context, optimizers, gradient clipping and gradient scalers run as ordinary Python, uncompiled.
 left_to_python = _LeftToPython()
-# cached, because torch.compile's guards compare the identity of the returned functions
+# The results are cached, because torch.compile's guards compare the identity of the returned functions.
 _disabled = functools.cache(torch.compiler.disable)
 
 
@@ -116,9 +116,9 @@ def compiled_code():
 
 
 def compile_again(code, as_first_time=False):
-    """Has torch.compile compile a function again, with all its variants, when it is called next. ``as_first_time``:
-    whether torch.compile also forgets which input sizes have varied. If so, sizes are constants at first, and become
-    symbolic only after they have varied again."""
+    """Removes all compiled variants of a function, so that torch.compile compiles it again at its next call.
+    ``as_first_time``: whether torch.compile also forgets which input sizes have varied. If so, sizes are constants at
+    first, and become symbolic only after they have varied again."""
     if code is not None:
         torch._dynamo.eval_frame.remove_from_cache(code)
         if as_first_time:

@@ -26,10 +26,11 @@ def is_backward(node):
 
 def tell_sides(graph, results):
     """Marks backward nodes that the tracer may leave unmarked, such as those of an autograd.Function. The tracer marks
-    all forward nodes, except some on which results depend that are views of written tensors. So an unmarked node is
-    backward unless ``results`` depend on it."""
+    all forward nodes with one exception: some views of written tensors, on which results depend. So an unmarked node
+    is backward unless ``results`` depend on it."""
     nodes = [node for node in graph.nodes if node.op == "call_function"]
-    if not any(node.meta.get("partitioner_tag") == _FORWARD for node in nodes):  # torch 2.9 marks no forward pass
+    # Torch 2.9 marks no forward nodes, so a missing mark says nothing.
+    if not any(node.meta.get("partitioner_tag") == _FORWARD for node in nodes):
         return
     needed = {n for n in results if isinstance(n, torch.fx.Node)}
     for node in reversed(nodes):

@@ -15,7 +15,7 @@ _TINY = sys.float_info.min
 _OF_GLOO = "gloo:"  # names of profiler events for collectives on Gloo's threads begin with this text
 _KERNEL_ENVIRONMENT = (
     "CUBLAS_WORKSPACE_CONFIG", "CUBLASLT_WORKSPACE_SIZE", "NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
-    # new and old prefix of oneDNN's variables
+    # ``prefix``: the new and the old prefix of oneDNN's variables
     "DISABLE_ADDMM_CUDA_LT", *(f"{prefix}_{name}" for prefix in ("ONEDNN", "DNNL") for name in (
         "MAX_CPU_ISA", "CPU_ISA_HINTS", "DEFAULT_FPMATH_MODE")),
     "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS", "TORCH_MKLDNN_MATMUL_MIN_DIM", "TORCH_CUDNN_V8_API_DISABLED",
@@ -129,8 +129,8 @@ class AllocatorHistory:
     """Records what CUDA's caching allocator does within a ``with`` block. The profiler of torch 2.11 does not suffice:
     on a GPU, it reports no freeing, and the size of the block instead of the requested size.
 
-    After the block, ``events`` has for each device the pairs (address, requested bytes) in their order. The number of
-    bytes is negative if they are freed.
+    After the block, ``events`` is a list of pairs (address, requested bytes): all events of the first device in their
+    order, then those of the next device. The number of bytes is negative if they are freed.
     """
 
     def __enter__(self):

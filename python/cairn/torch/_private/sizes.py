@@ -184,8 +184,8 @@ def _smaller(expression, least, size):
 
 
 def may_exceed_plan(size):
-    """Returns whether a symbolic size can be larger than planned. It can if it grows when a size that depends on data
-    falls below its upper bound."""
+    """Returns whether a symbolic size can be larger than planned. This happens if the size grows while another size,
+    which depends on data, is below the upper bound of that other size."""
     if not isinstance(size, torch.SymInt):
         return False
     expression, environment = size.node.expr, size.node.shape_env

@@ -117,7 +117,9 @@ class Rewriter:
         self.newest[op.node] = new
         if op.effect or (op.state is not None and not again):
             self._keep(new)
-        for part in parts:  # parts are written at once, so that an output that no node reads is freed at once
+        # The parts are the nodes (getitem) that take single outputs of the operation. They are written directly behind
+        # the operation, so that an output that no node reads is freed at once.
+        for part in parts:
             self.newest[part] = self._copy(part)
 
     def _batch_norm_again(self, node):
@@ -135,8 +137,9 @@ class Rewriter:
         return new
 
     def _save_state(self, op):
-        """Saves the generator's state right before the first run of a random operation. The schedule may place this
-        step earlier. The state is the same nevertheless, because no random operation runs in between."""
+        """Saves the generator's state right before the first run of a random operation. In the schedule, saving the
+        state is a step of its own, which may come earlier. The state is the same nevertheless, because no random
+        operation runs between that step and the first run."""
         device = generator_device(op.node)
         new = self.graph.call_function(random.save_state, (device,))
         new.meta = {k: v for k, v in op.node.meta.items() if k != "tensor_meta"}

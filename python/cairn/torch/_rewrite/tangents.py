@@ -1,4 +1,5 @@
-"""Saves the memory of gradients that the caller does not give, such as that of logits beside a loss.
+"""Saves the memory of gradients that the caller does not give, such as the gradient of logits if a model returns logits
+and a loss.
 
 AOTAutograd's graph has an input, the *tangent*, for the gradient of each differentiated result. If the caller gives no
 gradient, autograd fills in zeros, as large as the result. This file makes tangents take no memory if they are expected

@@ -12,16 +12,16 @@ import itertools
 
 import numpy as np
 
-_MOST_NODES = 4_000  # largest number of nodes of a search tree; about 0.1 s
+_MOST_NODES = 4_000  # largest number of nodes of a search tree; the search of so many nodes takes about 0.1 s
 _MOST_EXCHANGES = 200  # largest number of exchanges of schedules
 _MOST_HALVINGS = 16  # largest number of steps of the binary search for the least budget
 
 
 @dataclasses.dataclass(frozen=True)
 class Freed:
-    """A result of a part to which nobody outside of the parts holds a reference any more. It is in memory only if a
-    schedule saves it: the schedule of its own part, or of a part that reads it. ``result``: the index of the result.
-    ``readers``: (part, index of the part's input) for the parts that read it."""
+    """A result to which nobody outside of the parts holds a reference any more. It is in memory only if a schedule
+    saves it: the schedule of its own part, or of a part that reads it. ``part``: the part that has computed the result.
+    ``result``: the index of the result. ``readers``: (part, index of the part's input) for the parts that read it."""
 
     part: int
     result: int
@@ -33,7 +33,7 @@ class Window:
     """One pass of a part. ``others``: pairs (part, number of its runs that hold memory), not counting the run to which
     this pass belongs. ``beside``: bytes of anything else that is in memory. ``freed``: pairs (Freed, number of runs in
     which this result is freed); the Sizes of its part still count it. ``at_end``: bytes that the pass takes at least,
-    with any schedule, because autograd adds up gradients when it ends."""
+    with any schedule, because autograd adds up gradients at the end of the pass."""
 
     part: int
     backward: bool
@@ -103,8 +103,8 @@ class Choice:
         self.above = [np.zeros((len(pool), len(self.windows)), dtype=np.int64) for pool in pools]
         for w, window in enumerate(self.windows):
             self._add(w, window)
-        # The bytes of each window if every part added as few bytes as any of its schedules does. After the loop,
-        # ``above`` contains only what each schedule adds beyond these bytes.
+        # Lower bounds on the bytes of each window: for each part, the schedule that adds the fewest bytes counts. After
+        # the loop, ``above`` contains only what each schedule adds beyond these bytes.
         self.floor = np.array([window.beside for window in self.windows], dtype=np.int64)
         for rows in self.above:
             self.floor += rows.min(axis=0)

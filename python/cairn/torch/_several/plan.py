@@ -3,8 +3,8 @@
 A *Part* (points.py) is one graph of the step. A *Point* is one of its schedules, with the memory and the time that the
 schedule takes. Each part has a pool of such schedules, which take different amounts of memory. choose.py picks one
 schedule for each part. Then the solver searches for a new schedule of each part, within exactly the memory that the
-schedules of the other parts leave to it, and adds the schedule to the part's pool. Both steps repeat as long as there
-is time.
+schedules of the other parts leave to it, and adds the schedule to the part's pool. Then schedules are picked again,
+and so on, as long as there is time.
 """
 
 import dataclasses
@@ -20,16 +20,16 @@ from .._report import StepReport, size_text
 from .choose import Choice, peak, peak_of
 
 # Fractions of the time limit. "pools": time at which the first filling of the pools ends. "search": time at which the
-# search for schedules within the budget, or within lower budgets, ends. "one search": least time of a single search
-# after that. The rest of the time serves to make the step cheaper.
+# search for schedules within the budget, or within lower budgets, ends. The rest of the time serves to make the step
+# cheaper. "one search": a single search gets at least a quarter of this time.
 _SHARES = {"pools": 2 / 5, "search": 7 / 10, "one search": 1 / 50}
 # the first schedules of a pool are searched for at these levels; 0 is the least peak of a part, 1 its peak without a
 # budget
 _LEVELS = (3 / 4, 1 / 2, 1 / 4)
 _ROUNDS = 6  # largest number of tries to make a step fit into one budget
 _PASSES = 2  # with a work limit: number of times that each part is searched again to make the step cheaper
-# fraction of the least peak by which the next budget is lower; begins with the first value and is halved down to the
-# second
+# Each next budget is lower than the lowest peak found by a fraction of this peak. The fraction is the first value at
+# first. It is halved whenever a budget is not met, down to the second value.
 _FIRST_DESCENT, _LAST_DESCENT = 1 / 16, 1 / 512
 _SMALL = 1 / 200  # a part whose peak is at most this fraction of the step's peak is not planned
 
@@ -146,8 +146,8 @@ class Planner:
 
     def _within(self, goal):
         """Returns a Point for each part, so that the step stays within ``goal`` bytes; None if no such points are
-        found. If the pools contain none, searches for further schedules of the parts that hold memory at the peak, with
-        less memory."""
+        found. If the pools contain no such points, takes the parts that hold memory at the step's peak, and searches
+        for schedules of these parts that take less memory."""
         for attempt in range(_ROUNDS):
             choice = self._choice()
             chosen = choice.within(goal)

@@ -1,12 +1,13 @@
-"""Watches which graphs run while other graphs hold memory, and has the graphs of a step planned together.
+"""Watches which graphs run while other graphs hold memory, and lets the graphs of a step be planned together.
 
 The passes of graphs are divided into rounds; in most cases, a round is a training step. A *round* begins with a forward
 pass, and ends when all runs (forward passes) that began in it have had their backward pass. It also ends at a new
-forward pass if every run without a backward pass is older than all runs that have had theirs: such old runs may never
-have one. If several graphs held memory at the same time in a round, and together exceeded the budget, these graphs are
-planned together, and are compiled once more when they are called again. An *Alive* (_memory/together.py) is a compiled
-graph, and a *Run* is one run of its forward pass. A *Part* (points.py) is a graph that can be planned together with
-others. A *Window* (choose.py) is one pass of a part, with the memory that other parts hold meanwhile.
+forward pass if every run that still lacks its backward pass is older than all runs that have had theirs: such an old
+run may never have a backward pass. If several graphs held memory at the same time in a round, and together exceeded the
+budget, these graphs are planned together, and are compiled once more when they are called again. An *Alive*
+(_memory/together.py) is a compiled graph, and a *Run* is one run of its forward pass. A *Part* (points.py) is a graph
+that can be planned together with other graphs. A *Window* (choose.py) is one pass of a part, with the memory that other
+parts hold meanwhile.
 """
 
 import collections
@@ -235,9 +236,9 @@ class Watch:
                             f"with other graphs may exceed the budget (report.promised, not report.step, says what they take)")
             return
         # A function can have several variants because modules of the same class, with different sizes, share its code,
-        # or because input sizes vary. If the step has run all variants, the reason is the former. The function is then
-        # compiled as if for the first time, so that the first variant again has the sizes of the first module as
-        # constants.
+        # or because input sizes vary. If the step has run all variants, they belong to different modules. The function
+        # is then compiled as if for the first time, so that the first variant again has the sizes of the first module
+        # as constants.
         ran = {window.part for window, _ in passes}
         for code in codes:
             variants = {key for key, graph in self._compiled.items() if code in self._codes[key] and graph() is not None}
@@ -276,8 +277,8 @@ class Watch:
         if goal is None or most > goal:
             return True
         # The budget is met. If it is in bytes, planning the graphs together would not make them cheaper. If it is a
-        # share, it may now be larger than the bytes for which the graphs were planned: a share of each single graph, or
-        # of a smaller round.
+        # share, the graphs were planned for the share of each single graph, or of a smaller round. The share of this
+        # round may be larger, and a new plan may then be cheaper.
         is_larger = self.plan is None or goal > self.plan.report.budget
         if are_new and is_larger and is_share(self.owner.options.budget):
             return True

@@ -231,8 +231,8 @@ class Updates:
         if owner is not None and not owner.is_current(parameter):
             self._find_owners()
             owner = self._owners.get(id(parameter))
-        # The backward pass does not add to this parameter's gradient, for example because torch.autograd.grad() returns
-        # the gradient to the caller. The parameter is then not updated here.
+        # If the backward pass does not add to this parameter's gradient, for example because torch.autograd.grad()
+        # returns the gradient to the caller, the parameter is not updated here.
         if not _private.accumulates(parameter):
             return gradient
         if parameter.grad is not None or not self._may_update(parameter):

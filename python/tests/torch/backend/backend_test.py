@@ -303,8 +303,9 @@ class Reports(harness.Fresh):
             self.assertEqual(cairn.torch.last_report().graphs[0].measured_before, inherited)
 
     def test_masks_of_later_steps_choose_more(self):
-        """Tests that operations with masks are measured with masks that are true everywhere, if the operations accept
-        such masks, because later steps may need as much scratch."""
+        """Tests a step whose first mask is false everywhere, and whose next mask is true everywhere. The second mask
+        needs more scratch, but must stay within the promised peak. So Cairn must measure operations with masks that are
+        true everywhere, if the operations accept such masks."""
         scale = torch.nn.Parameter(torch.ones(64))
 
         def loss_of(x, mask):

@@ -46,8 +46,8 @@ class RandomModules(unittest.TestCase):
             model = random_models.RandomModel(seed)
             random = ("keep", "replay")[seed % 2]
             if random == "replay":
-                # so that a random operation draws more bytes than a generator's state has; only then it is worth
-                # replaying
+                # With a larger batch, a random operation draws more bytes than the generator's state has. Only then,
+                # the operation is worth replaying.
                 model.batch *= 8
             inputs = model.inputs()
             try:

@@ -48,7 +48,7 @@ class Evaluations(harness.Fresh):
             _, told = harness.told_by(compiled, torch.randn(2, 64))  # this graph cannot meet 50%
         self.assertEqual(len(told), 1)
         self.assertRegex(told[0], "^graph 0: 50% is .* the least that is found is .* because it has no backward pass$")
-        # this graph is larger than the later graph for training
+        # This graph is larger than the later graph for training, but must not count for the share of that graph.
         _, told = harness.told_by(compiled, torch.randn(400, 64))
         model.train()
         harness.told_by(compiled(torch.randn(100, 64)).backward)

@@ -40,8 +40,8 @@ class Careful(harness.Fresh):
                 self.assertLess((value.double() - other.double()).abs().max(), tolerance * (1 + other.double().abs().max()))
 
     def test_statistics_of_norms_of_16_bits(self):
-        """Tests norms of 16-bit values. On a CPU, torch's kernels return their statistics with 32 bits, although the
-        tracer assumes 16. Fused code must read them as what they are."""
+        """Tests norms of 16-bit values. On a CPU, torch's kernels return the statistics of norms with 32 bits, although
+        the tracer assumes 16. Fused code must read the statistics as 32-bit values."""
         x = torch.randn(64, 64).bfloat16()
         w = [torch.randn(64, 64).bfloat16().requires_grad_() for _ in range(2)]
         scale, shift = torch.ones(64, requires_grad=True), torch.zeros(64, requires_grad=True)

@@ -1,5 +1,5 @@
-"""Tests that gradients of results take no memory if the caller does not give them, such as those of logits beside a
-loss."""
+"""Tests that gradients of results take no memory if the caller does not give them. An example is the gradient of logits
+that a model returns beside its loss."""
 
 import unittest
 import warnings

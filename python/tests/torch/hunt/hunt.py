@@ -269,7 +269,8 @@ def differences(steps, reference):
 
 def verdict(steps, references, overwritten, whole_step):
     """Returns the verdict on the records of a module (see the top of this file), and their differences from aot_eager.
-    ``references``: a function that returns the records of the compiler with a given name."""
+    ``references``: a function that returns the records of the compiler with a given name. ``overwritten``: whether the
+    memory of an input is overwritten in each step. ``whole_step``: the value of Mode.whole_step."""
     found = differences(steps, references("aot_eager"))
     if not found:
         return "same", []
@@ -331,7 +332,8 @@ class Judge:
         if BUDGETS.get(budget, 0):
             share = max((low + BUDGETS[budget] * (high - low)) / high for low, high in self.least())
             budget = f"{min(100 * share + 0.05, 100):.1f}%"
-        # repeated with larger budgets, because each of several graphs can need more than the graphs before
+        # The run is repeated with larger budgets, because each of several graphs can need more than the graphs before
+        # it.
         for _ in range(8):
             try:
                 steps, report, told = run(self.spec, self.mode, "cairn", budget)
@@ -388,7 +390,8 @@ def changed(mode):
 
 
 def smaller(spec, mode):
-    """Yields pairs of a spec and a mode, each simpler in one respect than the given pair."""
+    """Yields pairs of a spec, which describes a module, and a mode. Each pair is simpler in one respect than the given
+    pair."""
     for index in range(len(spec.parts)):
         yield dataclasses.replace(spec, parts=spec.parts[:index] + spec.parts[index + 1:]), mode
     for index in range(len(spec.traits)):

@@ -1,4 +1,5 @@
-"""Contains parts for hunt_models.py that treat their argument as an image or a volume, in several memory formats.
+"""Contains parts, i.e. modules of which hunt_models.py composes models. The parts of this file treat their argument as
+an image or a volume, in several memory formats.
 
 The kind of such a part is a memory format followed by a chain of operations, such as "conv+gelu+dropout".
 """
@@ -115,8 +116,8 @@ class Image(Part):
 
     @classmethod
     def draw_kind(cls, draw):
-        """Draws two to four operations. About one in three operations is a layer. With a probability of 0.4, one random
-        operation is added."""
+        """Draws a memory format and two to four operations. About one in three operations is a layer. With a
+        probability of 0.4, a last operation is added, which draws random numbers."""
         names = [draw.choice(sorted(cls.MODULES)) if draw.random() < 0.35 else draw.choice(sorted(cls.OPERATIONS))
                  for _ in range(draw.randint(2, 4))]
         if draw.random() < 0.4:

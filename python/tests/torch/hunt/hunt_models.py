@@ -1,7 +1,8 @@
 """Makes random modules for hunt.py. A seed determines a ``Spec``, which is the same on every machine. A spec determines
 a module and its inputs.
 
-Each part is drawn from its own seed, so that it stays the same if other parts are removed from the spec.
+A module is a chain of parts (hunt_parts.py). A class of parts is called a family. Each part is drawn from its own seed,
+so that it stays the same if other parts are removed from the spec.
 """
 
 import dataclasses
@@ -57,8 +58,9 @@ NUMPY = ("frames", "ring")
 
 @dataclasses.dataclass(frozen=True)
 class Spec:
-    """The description of a module. ``parts``: a tuple (family, kind, seed, index of the earlier part from which a skip
-    connection comes, or None) for each part. ``traits``: names of TRAITS in order."""
+    """The description of a module. ``parts``: a tuple (family, kind, seed, skip) for each part. ``skip`` says what a
+    skip connection adds to the part's result: None for nothing, 0 for the input of the chain, k for the result of the
+    k-th part. ``traits``: names from TRAITS, in the order of TRAITS."""
 
     seed: int
     parts: tuple

@@ -1,6 +1,6 @@
-"""Contains custom operations for hunt_models.py. Some are deterministic and some are random. Some have effects that
-their schemas do not mention, several outputs, or arguments that they write. They are made by torch.library.custom_op
-and torch.library.Library.
+"""Contains custom operations for hunt_models.py. Some are deterministic and some are random. Some have several outputs,
+some write their arguments, and some have effects that their schemas do not mention. They are made by
+torch.library.custom_op and torch.library.Library.
 
 Each operation with an effect appends two numbers to ``LOG`` when it runs: the operation's number, and a number that
 depends on its argument.

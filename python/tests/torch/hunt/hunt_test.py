@@ -1,5 +1,5 @@
-"""Tests that no module of the hunt (hunt.py) has silently different results under a budget, and that no module fails
-under Cairn that AOTAutograd can train.
+"""Tests that no module of the hunt (hunt.py) has silently different results under a budget, and that every module that
+AOTAutograd can train can also be trained under Cairn.
 
 ``CAIRN_TORCH_HUNT`` is the number of modules (6 by default), ``CAIRN_TORCH_HUNT_FIRST`` the number of the first module.
 To test thousands, run hunt.py itself.

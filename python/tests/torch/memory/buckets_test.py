@@ -11,7 +11,7 @@ from together_test import Halves, Layer, backend, measured
 
 def with_views_of_buckets(*_):
     """Trains a DistributedDataParallel whose gradients are views of its buckets, and another one whose gradients are
-    not views."""
+    not views. Returns, for each, (promised peak, measured peak, bytes of all parameters)."""
     torch._dynamo.config.optimize_ddp = False
     found = {}
     for view in harness.afresh((False, True)):
@@ -27,8 +27,8 @@ def with_views_of_buckets(*_):
 
 
 def split_by_ddp(*_):
-    """Trains a DistributedDataParallel with graphs split at its buckets, which is the default, and without
-    splitting."""
+    """Trains a DistributedDataParallel twice: with graphs split at its buckets, which is the default, and without
+    splitting. Returns, for each, what the report says and what was measured."""
     found = {}
     for split in harness.afresh((True, False)):
         torch._dynamo.config.optimize_ddp = split

@@ -77,7 +77,8 @@ class Rules(unittest.TestCase):
             self.assertEqual(allocator.reserved, reserved)
 
     def test_blocks_that_can_grow(self):
-        """Tests that in an expandable segment, the last free block counts with the size to which it can grow."""
+        """Tests which free block of an expandable segment is taken. The last block counts with the size to which it can
+        grow, so the first block, which counts as smaller, must be taken although it fits less well."""
         allocator = CachingAllocator(expandable_segments=True)
         first, _, last = (allocator.allocate(size * MIB) for size in (40, 2, 30))
         allocator.free(first)

@@ -46,7 +46,7 @@ class Traces(unittest.TestCase):
             before = torch.ones(1000)
         held = {address(before)}
         with cairn.torch.MemoryTrace() as trace:
-            torch.ones(100)  # an allocation must come before the free, because a trace begins with an operation
+            torch.ones(100)  # a trace begins with its first operation, so it would not record a free before this line
             del before
             after = torch.ones(500)
         self.assertEqual(trace.live()[-1], -2000)

@@ -1,5 +1,5 @@
-"""Tests that if several graphs hold memory at the same time, the sum is counted in promised and measured peaks, and
-reported."""
+"""Tests steps in which several graphs hold memory at the same time. Promised and measured peaks must count the sum of
+this memory, and the report must say so."""
 
 import gc
 import itertools
@@ -53,8 +53,8 @@ class Halves(torch.nn.Module):
 
 
 class Quarters(torch.nn.Module):
-    """A model of layers with three graph breaks. Two later parts read the same result. So in the backward pass,
-    autograd keeps the gradient from the first of them while other parts run."""
+    """A model of layers with three graph breaks. The second and the last part read the first part's result. So in the
+    backward pass, autograd keeps the gradient of this result that the last part gives while the parts between run."""
 
     def __init__(self):
         super().__init__()
@@ -102,8 +102,8 @@ class Skips(torch.nn.Module):
 
 
 class Writes(torch.nn.Module):
-    """A model whose second part writes into results of the first part, or adds to them (``in_place`` False). After a
-    write, autograd makes zeros as gradients of the values before the write."""
+    """A model whose second part adds a value to results of the first part: in place or, if ``in_place`` is False, into
+    new tensors. After an addition in place, autograd makes zeros as gradients of the values before the addition."""
 
     def __init__(self, in_place=True):
         super().__init__()
@@ -275,8 +275,8 @@ class Together(harness.Fresh):
 
     def test_results_of_graphs_without_a_backward_pass(self):
         """Tests a graph whose backward pass reads a result of an earlier graph that has no backward pass. The result is
-        an input of the later graph, so that graph alone does not count it. The promised peak of the step must include
-        it."""
+        an input of the later graph, and a plan of the later graph alone does not count inputs. The promised peak of the
+        step must include the result."""
         weight = torch.nn.Parameter(torch.randn(256))
         x = torch.randn(256, 256)
 
@@ -290,8 +290,8 @@ class Together(harness.Fresh):
             report, _, really = self.run_steps(lambda: compiled(x).backward(), torch.nn.ParameterList([weight]))
             self.assertEqual((report.promised, report.measured, report.kept), (really, really, True))
         torch._dynamo.reset()
-        # Within this limit, a plan of the graph alone keeps one more value of this size. Together with the earlier
-        # result, it exceeds the limit.
+        # Within this limit, a plan of the later graph alone keeps one more value of the size of ``x``. Together with
+        # the result of the earlier graph, this plan exceeds the limit.
         limit = report.promised + x.nbytes // 2
         for together in harness.afresh((False, True)):
             compiled = torch.compile(loss_of, backend=backend(limit, together=together))
@@ -317,8 +317,8 @@ class Together(harness.Fresh):
             self.assertFalse(report.outside)
 
     def test_graphs_that_together_take_more_than_promised(self):
-        """Tests a forward pass that takes more than was promised for it, but less than the peak of its graph. A warning
-        and the report must say so if the graphs together then exceed their promised peak."""
+        """Tests a forward pass that takes more than was promised for it, but less than the peak of its graph. If the
+        graphs together then exceed their promised peak, a warning and the report must say so."""
         model = torch.nn.Sequential(*[Layer() for _ in range(2)], Loss())
         chosen = backend("min", together=False)
         for block in model:

@@ -1,4 +1,5 @@
-"""Tests that autograd's graph still gives access to the running node, its leaves and its saved values."""
+"""Tests that in the installed torch, autograd's graph gives access to the running node, its leaves and its saved
+values."""
 
 import unittest
 

@@ -1,4 +1,4 @@
-"""Tests that code within torch.utils.checkpoint can still find the checkpoint's frame."""
+"""Tests that in the installed torch, code within torch.utils.checkpoint can find the checkpoint's frame."""
 
 import unittest
 

@@ -1,4 +1,5 @@
-"""Tests that several processes, and DistributedDataParallel in one process, are still recognised."""
+"""Tests that cairn.torch._private recognises in the installed torch whether there are several processes, and whether a
+model runs under DistributedDataParallel, even in one process."""
 
 import tempfile
 import unittest

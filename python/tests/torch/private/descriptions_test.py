@@ -1,4 +1,5 @@
-"""Tests that AOTAutograd still describes the inputs and results of its graphs, and says which of them are written."""
+"""Tests that the installed torch's AOTAutograd describes the inputs and results of its graphs, and says which of them
+are written."""
 
 import harness
 import torch

@@ -1,5 +1,5 @@
-"""Tests that torch.compile's front end still does not compile what it is told to leave alone, and still tells what it
-captures and what it stops compiling."""
+"""Tests that the front end of the installed torch.compile does not compile functions that it is told to leave alone,
+and that it tells which graphs it captures and which functions it stops compiling."""
 
 import sys
 import unittest
@@ -105,8 +105,8 @@ class FrontEnd(unittest.TestCase):
         self.assertEqual(frames, set())
 
     def test_compile_again(self):
-        """Tests that compile_again() makes torch compile a function anew, even if it is called while the compiled
-        function runs, at a graph break."""
+        """Tests that compile_again() makes torch compile a function anew, even if compile_again() is called at a graph
+        break, while the compiled function runs."""
         compiled, codes, again = [], set(), []
 
         def backend(module, _):

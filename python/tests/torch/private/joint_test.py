@@ -1,4 +1,5 @@
-"""Tests that a joint graph still says which pass a node belongs to, and can still be cut into both passes."""
+"""Tests that in the installed torch, a joint graph says which pass a node belongs to, and can be cut into both
+passes."""
 
 import harness
 import torch
@@ -36,8 +37,8 @@ class Joint(OfJointGraph):
             self.assertEqual(sum(marks), len(backward))
 
     def test_saved_by_compiled_hooks(self):
-        """Tests that values from compiled saved-tensor hooks are recognised by their names, because AOTAutograd renames
-        the values that hooks return."""
+        """Tests that values that compiled saved-tensor hooks return are recognised by the names that AOTAutograd gives
+        them."""
         pack, unpack = torch.fx.symbolic_trace(lambda x: x * 2), torch.fx.symbolic_trace(lambda x: x / 2)
         seen = []
 

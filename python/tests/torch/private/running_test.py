@@ -1,4 +1,5 @@
-"""Tests that compiled graphs still free their arguments, and that modes and generators are restored after them."""
+"""Tests that in the installed torch, compiled graphs free their arguments, and that modes can be switched off for a
+time, and states of generators restored."""
 
 import unittest
 import unittest.mock

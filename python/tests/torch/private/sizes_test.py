@@ -1,4 +1,5 @@
-"""Tests that symbolic sizes still have hints, and that guards on them still make torch compile a graph again."""
+"""Tests that in the installed torch, symbolic sizes have hints, and that torch compiles a graph again if a size
+violates a guard."""
 
 import unittest
 

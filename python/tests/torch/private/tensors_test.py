@@ -1,4 +1,5 @@
-"""Tests that the functions still recognise whether a tensor's memory is shared, resized, batched or freed."""
+"""Tests that cairn.torch._private recognises in the installed torch whether a tensor's memory is shared, resized,
+batched or freed."""
 
 import unittest
 
@@ -44,8 +45,8 @@ class Memory(unittest.TestCase):
         self.assertTrue(torch.equal(y.clone(), -x))
 
     def test_adds_in_place(self):
-        """Tests adds_in_place(). If autograd adds another gradient in place, the sum has the address of the first
-        gradient."""
+        """Tests that adds_in_place() says whether autograd will add a second gradient to the given one in place. If
+        autograd does, the sum has the address of the first gradient."""
         def read(gradient):
             gradient.untyped_storage()
             return gradient

@@ -1,4 +1,5 @@
-"""Tests that fake tensors, replaced parameters and the settings of Inductor still work as before."""
+"""Tests that fake tensors, replaced parameters and the settings of Inductor work in the installed torch as Cairn needs
+them."""
 
 import unittest
 

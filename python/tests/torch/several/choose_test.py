@@ -12,8 +12,9 @@ from cairn.torch._several.plan import undominated
 def problem(draw, parts, schedules, windows, results=0, shared=False):
     """Returns random (pools, windows, times). A pool lists the schedules to choose from for one part. A window is one
     pass of a part, with the other parts that hold memory meanwhile. ``times`` says how often each part runs in the
-    step. ``results``: number of results of each part, which can be freed in some windows. Unless ``shared`` is True, at
-    most one part's schedules save a result: those of the part itself, or those of the part that reads it."""
+    step. ``results``: number of results of each part, which can be freed in some windows. Unless ``shared`` is True,
+    each result is saved by schedules of one part at most: the part that computes the result, or a part that reads
+    it."""
     sizes = [[draw.randint(1, 9) for _ in range(results)] for _ in range(parts)]
     is_own = [[draw.random() < 0.3 for _ in range(results)] for _ in range(parts)]
 

@@ -142,7 +142,7 @@ class StepsOfSeveralGraphs(harness.Fresh):
                     self.assertTrue(report.kept)
                     self.assertLessEqual(report.measured, report.promised)
                     # A promised peak includes gradients of all results for which callers may give one, even if autograd
-                    # gives none here.
+                    # gives none here. So the measured peak may be slightly lower.
                     self.assertGreater(report.measured, 0.99 * report.promised)
                     self.assertLess(abs(report.step.baseline / without - 1), 0.05)
                     self.assertEqual(report.step.parts, len(report.graphs))
@@ -154,7 +154,8 @@ class StepsOfSeveralGraphs(harness.Fresh):
                         share = int(budget[:-1])
                         self.assertEqual(report.step.budget, -(-share * report.step.baseline // 100))
             self.assertEqual(costs, sorted(costs))
-            # the plan may split dropouts, which costs about as much as the whole dropouts
+            # The increase may differ from 0, because the plan may split dropouts into operations that cost about as
+            # much as the whole dropouts.
             self.assertLess(abs(costs[0]), 0.1)
 
     def test_one_graph_costs_no_less(self):
@@ -173,8 +174,9 @@ class StepsOfSeveralGraphs(harness.Fresh):
         self.assertEqual(len(told), 1)
 
     def test_bytes_that_the_first_step_keeps_to_because_results_are_freed(self):
-        """Tests a budget in bytes that the first step meets because results are freed early. No plan for all graphs
-        together is needed. The report must say that each graph meets the budget."""
+        """Tests a budget in bytes that one graph alone exceeds, but that the first step meets, because results are
+        freed early. So no plan for all graphs together is needed, and the report must say that each graph meets the
+        budget."""
         model, whole, x = Writes(in_place=False), backend("100%"), torch.randn(512, 64)
         steps(model, whole, x)
         chosen = backend(int(1.01 * whole.report.step.promised))
@@ -199,8 +201,8 @@ class StepsOfSeveralGraphs(harness.Fresh):
         self.assertGreater(chosen.report.first_step.promised, budget)
         self.assertLessEqual(peak, chosen.report.step.promised)
         self.assertLessEqual(chosen.report.step.promised, budget)
-        # If there is no second graph, the caller holds the result, so the error is raised when the backward pass
-        # begins.
+        # If there is no second graph, the caller holds the result during the backward pass, so the budget cannot be
+        # met. The error is raised when the backward pass begins.
         torch._dynamo.reset()
         result = torch.compile(Freed(broken=False), backend=backend(budget))(self.x)
         with self.assertRaisesRegex(cairn.torch.InfeasibleError, "graph 0: budget .* are held throughout"):
@@ -211,9 +213,9 @@ class StepsOfSeveralGraphs(harness.Fresh):
             torch.compile(Freed(broken=False), backend=backend(budget // 2))(self.x)
 
     def test_bytes_that_the_first_step_exceeds(self):
-        """Tests a budget in bytes that the first step exceeds. Each graph is planned within the memory that other
-        graphs leave, as far as they are known; when the first graph is planned, the second one is not known yet. A
-        warning must say so, and the plan for later steps must meet the budget."""
+        """Tests a budget in bytes that the first step exceeds: when its first graph is planned, the second graph and
+        its memory are not known yet. A warning must say that the first step exceeds the budget, and the plan for later
+        steps must meet the budget."""
         model = Halves(layer=lambda: Layer(dropout=0.1))
         share = backend("60%")
         steps(model, share, self.x)
@@ -385,7 +387,8 @@ class StepsOfSeveralGraphs(harness.Fresh):
             self.assertTrue(all(torch.equal(p.grad, g) for p, g in zip(model.parameters(), gradients)))
 
     def test_forward_passes_without_a_backward_pass(self):
-        """Tests forward passes without a backward pass, with gradients enabled. Nothing of them must stay in memory."""
+        """Tests forward passes without a backward pass, with gradients enabled. Cairn must not keep its records of such
+        passes for ever."""
         chosen = backend("100%")
         run = torch.compile(Halves(broken=False), backend=chosen)
         counts = []

@@ -37,7 +37,7 @@ class WhatIsAround(OfImages):
     def test_what_hooks_keep_elsewhere_is_the_same(self):
         """Tests saved-tensor hooks. If they return the same values, the gradients must be the same, even if the hooks
         change the layout. If they return other values, there must be a warning, or an error if they write an input."""
-        # a new cache, because a cached schedule of another test may not read any saved value again
+        # a new cache, because a schedule that another test has cached might recompute nothing from saved values
         self.enterContext(harness.new_cache())
         model, x = Images(), torch.rand(64, 64).T
         expected = self.gradients(model, [x], None, lambda x: None)
@@ -57,7 +57,7 @@ class WhatIsAround(OfImages):
 
     def test_hooks_that_change_layouts_where_nothing_runs_again(self):
         """Tests hooks that change layouts in a step without recomputation. Operations of the backward pass rely on the
-        layouts that saved values had in the forward pass, so gradients must be the same as without hooks."""
+        layouts that saved values had in the forward pass. Nevertheless, gradients must be the same as without hooks."""
         model = torch.nn.Sequential(torch.nn.LayerNorm(32), torch.nn.Linear(32, 64), torch.nn.GELU(), torch.nn.Linear(64, 32))
         x, found = torch.randn(4, 10, 32), []
         for budget in harness.afresh((None, "100%", "min")):

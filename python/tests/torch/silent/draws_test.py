@@ -97,8 +97,8 @@ class WhatDrawsOrActs(Same):
 
 
 class DrawnOfGradients(unittest.TestCase):
-    """Tests that gradients and random states stay the same if a backward pass begins with an operation that draws
-    random numbers but reads no gradients."""
+    """Tests backward passes that begin with an operation that draws random numbers but reads no gradients. Gradients
+    and random states must be the same under a budget as under aot_eager."""
 
     def check(self, draw, random):
         class Noisy(torch.autograd.Function):

@@ -35,8 +35,9 @@ class OfImages(harness.Fresh):
         return [p.grad for p in model.parameters()]
 
     def check(self, batches, write, budgets=("50%", "min"), inputs="checked", told=None, model=Images):
-        """Compares the gradients under each budget with those without a budget. ``batches``: a function that returns a
-        new list of batches. ``write``: as in gradients()."""
+        """Checks that the gradients under each budget equal those without a budget. If ``inputs`` is "stable", they
+        must differ, unless ``told`` is False. ``batches``: a function that returns a new list of batches. ``write``: as
+        in gradients(). ``told``: if true, there must be a warning about shared memory, else there must be none."""
         torch.manual_seed(0)
         model = model()
         expected = self.gradients(model, batches(), None, lambda x: None)

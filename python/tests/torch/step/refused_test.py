@@ -1,5 +1,5 @@
-"""Tests that if the plan contains an optimizer, an error is raised if a step would compute other parameters than
-without Cairn."""
+"""Tests plans that contain an optimizer. An error must be raised if a step would give parameters other values than they
+have without Cairn."""
 
 import unittest
 import unittest.mock
@@ -426,8 +426,8 @@ class Refused(unittest.TestCase):
         cairn.torch.step(plain, optimizer=optimizer(torch.bfloat16, torch.bfloat16))
 
     def test_other_optimizers_than_those_of_torch_are_told(self):
-        """Tests the warning about optimizers that are not torch's own. Only a few steps of such an optimizer are
-        tested, which proves little."""
+        """Tests the warning about optimizers that are not torch's own. Cairn tries only a few steps of such an
+        optimizer, which does not prove that a plan may contain it."""
         class Own(torch.optim.SGD):
             def step(self, closure=None):
                 super().step(closure)

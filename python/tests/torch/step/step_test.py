@@ -61,7 +61,8 @@ class Steps(harness.Fresh):
 
     def test_old_gradients_that_a_step_frees_do_not_lower_its_peak(self):
         """Tests that the measured peak of a step is not lowered by gradients of the previous step that the step frees.
-        Whether the measured step frees such gradients depends on whether graphs were measured before."""
+        Whether the measured step frees such gradients depends on whether graphs were measured before. So the same
+        training runs twice, and both must have the same peak."""
         def peak():
             torch._dynamo.reset()
             model = torch.nn.Sequential(torch.nn.Linear(49, 49), torch.nn.GELU(), torch.nn.Linear(49, 49))

@@ -275,7 +275,8 @@ class Updated(unittest.TestCase):
             for planned in (False, True):
                 begun.clear()
                 done.clear()
-                # After the first of two hooks has ended, torch looks up the second hook.
+                # There are two hooks, because torch looks up the second one after the first one has ended. This fails
+                # if the step of the main thread has changed torch's table of hooks meanwhile.
                 hooks = [register(hook), register(lambda *_: None)]
                 thread = threading.Thread(target=run)
                 thread.start()
@@ -488,6 +489,6 @@ class InTime(unittest.TestCase):
                 last = max((i for i, s in enumerate(found) if s in {r.index for r in read}), default=-1)
                 self.assertGreater(found.index(update.index), last)
                 before = steps[:steps.index(update.index)]
-                # An update that was late enough before must stay between the same readers.
+                # An update that is late enough in the given steps must stay between the same readers.
                 if all(steps.count(r.index) == before.count(r.index) for r in read):
                     self.assertEqual([s for s in found[:found.index(update.index)] if s in kept], [s for s in before if s in kept])

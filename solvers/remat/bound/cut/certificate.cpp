@@ -12,9 +12,10 @@
 namespace cairn::solvers {
 namespace {
 
-/// Returns a simple proof that no schedule is within the budget, or nothing if there is none. Either one node alone
-/// needs more than the budget while it runs, or all kept values together do. In the second case, the proof has no
-/// moments.
+/// Returns a simple proof that no schedule is within the budget, or nothing if there is no simple proof. The proof
+/// shows that one node alone needs more bytes than the budget while it runs, or that all kept values together need
+/// more. In the first case, the first run of this node is the only moment of the proof. In the second case, the proof
+/// has no moments.
 std::optional<MomentsProof> proof_by_size(const core::Graph& graph, std::int64_t budget) {
   const core::PeakBound needs = core::explain_peak_lower_bound(graph);
   if (needs.bytes <= budget) return std::nullopt;

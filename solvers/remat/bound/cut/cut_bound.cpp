@@ -119,8 +119,8 @@ class CutBounding {
   }
 
   /// Returns the given moments and one more: the one that raises the bound most. Returns nothing if no further moment
-  /// raises the bound. `prices` has the prices of the given moments, and is replaced by the prices of the returned
-  /// moments.
+  /// raises the bound. `prices` holds the price of a byte at each of the given moments, and is replaced by the prices
+  /// at the returned moments.
   std::optional<Moments> one_more(const Moments& moments, std::vector<double>& prices, core::Stopwatch& watch) {
     std::optional<Moments> best;
     if (moments.count() >= options_.together) return best;
@@ -183,7 +183,7 @@ class CutBounding {
     return nodes;
   }
 
-  static constexpr std::size_t kPartners = 8;  ///< number of the best single moments that are added to others
+  static constexpr std::size_t kPartners = 8;  ///< how many of the best single moments are tried as further moments
 
   bool raise(std::int64_t extra, core::NodeId moment) {
     const std::int64_t value = core::saturating_add(base_, extra);
@@ -207,9 +207,10 @@ class CutBounding {
   CutBound answer_;
 };
 
-/// Returns for each node whether it runs before the moment. If the order rule is not `free`, these are all nodes before
-/// the moment's node in the input order. If the rule is `free`, a node that the cut runs again after the moment is left
-/// out, unless the moment's node or another node that runs before the moment needs it.
+/// Returns for each node whether it runs before the moment in the schedule of follow_cut(). If the order rule is not
+/// `free`, these are all nodes before the moment's node in the input order. If the rule is `free`, a node that the cut
+/// runs again after the moment is left out, unless the moment's node or another node that runs before the moment needs
+/// it.
 std::vector<std::uint8_t> runs_before(const core::Graph& graph, core::NodeId moment, const MomentCut& cut,
                                       OrderRule rule) {
   const auto order = graph.input_order();

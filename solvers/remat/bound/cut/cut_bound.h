@@ -31,9 +31,9 @@ struct CutBound {
 /// The moments tried are those at which the input order needs the most memory, and their neighbours. Without a link,
 /// the bounds of the best moments are then raised to the optima of their integer programs by moments_optimum().
 /// Finally, moments are added to the best one, up to MomentCutOptions::together in all. Candidates for this are the
-/// moments at which the schedule of the choice so far exceeds the budget, and the best single moments. Calls `raised`
-/// with every bound that is higher than all bounds before. Ends when the watch expires, or when the bound reaches
-/// `enough`.
+/// best single moments, and the moments at which the schedule that follows the best choice so far (follow_choice())
+/// exceeds the budget. Calls `raised` with every bound that is higher than all bounds before. Ends when the watch
+/// expires, or when the bound reaches `enough`.
 CutBound cut_bound(const core::Graph& graph, const MomentCutOptions& options, std::int64_t enough,
                    const std::function<void(std::int64_t)>& raised, core::Stopwatch& watch);
 
@@ -44,11 +44,12 @@ CutBound cut_bound(const core::Graph& graph, const MomentCutOptions& options, st
 std::int64_t cut_peak_bound(const core::Graph& graph, MomentCutOptions options, std::int64_t max_cost,
                             std::int64_t known, core::Stopwatch& watch);
 
-/// Returns a schedule that follows a cut. Nodes run in the input order, both up to the moment and after it. Before a
-/// node runs after the moment, its inputs that the cut neither holds nor moves are computed again, together with the
-/// inputs that are missing for this. If `order` is `free`, a node that the cut runs after the moment does not run
-/// before it, unless a node that runs before the moment needs its outputs. The schedule has no transfers. It may exceed
-/// the budget, because the cut limits memory only at the moment.
+/// Returns a schedule that follows a cut: a choice of what runs again after the moment and of what is in memory at the
+/// moment (see MomentCut). Nodes run in the input order, both up to the moment and after it. Before a node runs after
+/// the moment, its inputs that the cut neither holds nor moves are computed again, together with the inputs that are
+/// missing for this. If `order` is `free`, a node that the cut runs after the moment does not run before it, unless a
+/// node that runs before the moment needs its outputs. The schedule has no transfers. It may exceed the budget, because
+/// the cut limits memory only at the moment.
 core::Schedule follow_cut(const core::Graph& graph, core::NodeId moment, const MomentCut& cut, OrderRule order);
 
 /// Holds a cut and the schedule that follows it.

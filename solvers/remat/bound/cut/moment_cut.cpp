@@ -16,11 +16,13 @@ namespace {
 
 __extension__ using Wide = __int128;
 
-// The scaled cost of running each node once is below 2^kCostBits. The price of a value is at most 2^(kCostBits + 1),
-// because no value is worth more. So the capacities of 2^16 values add up to less than FlowNetwork::kUnlimited.
+// Costs are scaled (see scaled()) so that running each node once costs less than 2^kCostBits. The price of a value is
+// at most 2^(kCostBits + 1), because no value is worth more. So the capacities of 2^16 values add up to less than
+// FlowNetwork::kUnlimited, as FlowNetwork requires.
 constexpr int kCostBits = 44;
 constexpr std::int64_t kMostPrice = std::int64_t{1} << (kCostBits + 1);
-// The price of a byte is an integer in units of 2^-kPriceBits, the price of time on the link in units of 2^-kLinkBits.
+// Prices are rounded to integers. The price of a byte is in units of 2^-kPriceBits, and the price of time on the link
+// is in units of 2^-kLinkBits.
 constexpr int kPriceBits = 16, kLinkBits = 30;
 
 constexpr std::int64_t floor_product(std::int64_t a, std::int64_t b, int bits) {
@@ -84,8 +86,9 @@ std::int64_t MomentBound::scaled(std::int64_t cost) const {
   return static_cast<std::int64_t>(std::min<Wide>(value, FlowNetwork::kUnlimited));
 }
 
-/// Returns the price of time on the link, between 0 and 1, at which moving the fastest value costs as much as holding
-/// it. A price above 1 is useless, because extending the makespan by one unit of time costs only 1.
+/// Returns the price of time on the link if holding a byte costs `price`. At this price of time, moving the value of
+/// the fastest copy (the most bytes per unit of time) costs as much as holding it. The result is at most 1, because
+/// extending the makespan by one unit of time costs only 1.
 double MomentBound::link_price(double price) const { return std::min(1.0, price * bytes_per_cost_); }
 
 void MomentBound::set_prices(double price, bool weighted) {

@@ -15,12 +15,13 @@
 
 namespace cairn::solvers {
 
+/// Holds the options of MomentBound and cut_bound(). A moment is the first run of a node.
 struct MomentCutOptions {
   std::int64_t budget = 0;                  ///< largest peak of the schedules, in bytes
   OrderRule order = OrderRule::free;        ///< order rule of the schedules
   std::optional<core::Link> link;           ///< without it, schedules have no transfers
   std::optional<std::int64_t> host_budget;  ///< largest number of bytes on the host; without it, there is no limit
-  std::size_t solved = 4;                   ///< number of single moments whose integer programs are solved
+  std::size_t solved = 4;                   ///< for how many single moments cut_bound() solves an integer program
   int together = 3;                         ///< largest number of moments of one integer program
   /// largest work of the programs of several moments, in units of core::Limit::work
   std::int64_t together_work = core::Limit::kAnyWork;
@@ -85,7 +86,8 @@ class MomentBound {
   std::optional<MomentCut> cut(core::Stopwatch& watch);
 
  private:
-  /// Says what limits the bytes that are on the host at the moment. `any`: nothing limits them, so that only values
+  /// Says what limits the bytes that are on the host at the moment. `none`: there is no link, so no bytes are on the
+  /// host. `link`: the time for copies. `host`: the budget of the host. `any`: nothing limits them, so that only values
   /// that cannot be moved need memory.
   enum class Mover : std::uint8_t { none, link, host, any };
   /// Holds a price of a byte, the value of the Lagrangian dual at this price in scaled units of cost, and the

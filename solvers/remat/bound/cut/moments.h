@@ -55,10 +55,11 @@ struct MomentsChoice {
   std::vector<StageSet> held;  ///< for each value, the stages t for which it is in memory at moment t
 };
 
-/// Returns a schedule that follows a choice. In stage t, the nodes run whose first stage is t, in the input order, and
-/// the node of moment t last. Before a node runs, its missing inputs are computed, and first the missing inputs of
-/// their producers, and so on. After a moment, only the values that the choice holds at this moment are still in
-/// memory. The schedule may exceed the budget between the moments.
+/// Returns a schedule that follows a choice. Each node runs in the first stage that the choice names for it. Within a
+/// stage, nodes run in the input order, but the node whose first run is moment t runs last in stage t. Before a node
+/// runs, its missing inputs are computed, after the missing inputs of their producers, and so on. After a moment, only
+/// two kinds of values are still in memory: those that the choice holds at this moment, and outputs of pinned nodes.
+/// The schedule may exceed the budget between the moments.
 core::Schedule follow_choice(const core::Graph& graph, const MomentsChoice& choice);
 
 }  // namespace cairn::solvers

@@ -65,14 +65,16 @@ class MomentsProgram {
  private:
   // Largest number of choices of all states together; a choice takes 40 bytes
   static constexpr std::size_t kMostChoices = 1 << 18;
-  // Largest number of labels that a search with one threshold makes: if there is one moment, and if there are several.
+  // Largest number of labels that a search with one threshold makes. The first number is for one moment, the second for
+  // several moments.
   static constexpr std::int64_t kMostLabels = 1 << 23, kMostLabelsOfSeveral = 1 << 20;
   static constexpr std::int32_t kNoIndex = -1;
   // Rounding errors of sums of prices are far below this fraction of the sums
   static constexpr double kRounding = 1e-9;
   using Bytes = std::array<std::int64_t, Moments::kMost>;  ///< a number of bytes for each moment
-  /// Says for each value in the state in which stages optional runs read the value. A run is optional if a schedule may
-  /// contain it or not. Stages in which a node reads the value in every schedule are left out.
+  /// Encodes a state of the dynamic program: for each value of the state, the stages in which optional runs read the
+  /// value. A run is optional if a schedule may contain it or not. Stages in which a node reads the value in every
+  /// schedule are left out.
   __extension__ using Demand = unsigned __int128;
   static constexpr int kBits = 128;
 
@@ -82,7 +84,7 @@ class MomentsProgram {
   };
   struct Input {
     std::int32_t place;
-    StageSet open;  ///< stages in which no node reads the value in every schedule
+    StageSet open;  ///< stages after stage 0 in which the item's node can run, without those in certain_
   };
   struct Item {
     NodeId node;
@@ -132,9 +134,9 @@ class MomentsProgram {
   }
 
   /// Makes the items and the layers of the dynamic program. If there are too many states, leaves out inputs of optional
-  /// runs, more and more of them, until there are few enough. Leaves out inputs of nodes that only run after the first
-  /// moment before inputs of other nodes. Leaves out inputs whose producers are far away in the input order before
-  /// inputs whose producers are near.
+  /// runs, more and more of them, until there are few enough states. Inputs of nodes that run only after the first
+  /// moment are left out first, and inputs of other nodes later. In both groups, inputs whose producers are far away in
+  /// the input order are left out first.
   bool make_program() {
     const NodeId n = graph_.node_count();
     for (const NodeId reach : {n, n / 8, n / 64, NodeId{0}}) {
@@ -202,9 +204,9 @@ class MomentsProgram {
     return open | certain_[output.value];
   }
 
-  /// Returns the stages t for which a value must be held at moment t, without those for which the value is free there
-  /// (Moments::free()). The value's node runs in the stages `runs`, and the value is read in the stages `read`. Returns
-  /// nothing if the value cannot be in memory when it is read.
+  /// Returns the stages t for which a value must be held at moment t and is not free at moment t (Moments::free()). The
+  /// value's node runs in the stages `runs`, and the value is read in the stages `read`. Returns nothing if the value
+  /// cannot be in memory when it is read.
   std::optional<StageSet> held(ValueId x, StageSet runs, StageSet read) const {
     StageSet at = 0;
     const StageSet free = moments_.free(x);
@@ -353,8 +355,8 @@ class MomentsProgram {
     return first().rest - priced(rooms(), prices);
   }
 
-  /// Improves the prices by subgradient steps. Returns the bound that the best prices give, after evaluate() for these
-  /// prices.
+  /// Improves the prices by subgradient steps. Returns the bound that the best prices give. Afterwards, State::rest and
+  /// State::best belong to these prices.
   double find_prices(std::int64_t most) {
     constexpr int kAscents = 6, kRounds = 60;
     constexpr double kAbove = 1.05;  // target of an ascent, as a multiple of the bound at the beginning of the ascent
@@ -487,8 +489,8 @@ class MomentsProgram {
   }
 
   /// Drops each label for which another label has no higher cost and no more bytes at any moment. Compares a label with
-  /// the last kCompared labels that are kept. If there is only one moment, the last kept label is the cheapest, so
-  /// comparing with this label is enough.
+  /// the last kCompared labels that are kept. If there is only one moment, the last kept label is enough: the labels
+  /// are sorted by bytes, so each label that is kept is cheaper than all kept labels before it.
   void drop_dominated(std::vector<Label>& list) {
     constexpr std::size_t kCompared = 64;
     std::size_t kept = 0;

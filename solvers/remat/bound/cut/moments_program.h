@@ -29,7 +29,7 @@ struct MomentsOptimum {
 ///
 ///     held[t-1][y] + runs[t][producer of y] >= runs[t][v]
 ///     held[t-1][y] + runs[t][producer of y] >= held[t][y]          held[0][y] <= runs[0][producer of y]
-///     sum of size(x) held[t][x] <= room of moment t, over all x that are not in free() at moment t
+///     sum of size(x) held[t][x] <= room of moment t, over all x that are not free at moment t (Moments::free())
 ///
 /// Each node v runs in at least one of the stages earliest(v) to latest(v), and in none before them. A kept value y is
 /// in memory at the end: held[last moment][y] + runs[last stage][producer of y] >= 1. Beyond running each node once,
@@ -47,9 +47,10 @@ struct MomentsOptimum {
 /// found that fits into memory, or until the threshold reaches `most`. If a threshold leads to no choice, every
 /// schedule costs more than the threshold, which is a new bound.
 ///
-/// `known` is a bound that is already known. `prices` are the prices to begin with, one for each moment. The search
-/// gives up when it has made a certain number of labels (kMostLabels in moments_program.cpp). Everything ends when the
-/// watch expires. In both cases, the returned bound is valid. With S states, a pass takes O(S) time.
+/// `known` is a bound that is already known. `most` is the largest extra cost of interest. `prices` are the prices to
+/// begin with, one for each moment. The search gives up when it has made a certain number of labels (kMostLabels in
+/// moments_program.cpp). Everything ends when the watch expires. In both cases, the returned bound is valid. With S
+/// states, a pass takes O(S) time.
 MomentsOptimum moments_optimum(const core::Graph& graph, const Moments& moments, std::int64_t known, std::int64_t most,
                                std::vector<double> prices, core::Stopwatch& watch);
 

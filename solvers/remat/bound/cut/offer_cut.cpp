@@ -17,7 +17,8 @@ namespace cairn::solvers {
 namespace {
 
 /// Offers a schedule that follows a cut. If the schedule exceeds the budget, evicts values and also offers the result.
-/// If the last schedule offered is within the budget, also retains values where they fit, and offers the result.
+/// If the last schedule offered is within the budget, also retains values where they fit, i.e. keeps them in memory
+/// instead of computing them again, and offers the result.
 void offer_schedule(const core::Graph& graph, core::Schedule schedule, std::int64_t budget, Incumbent& incumbent,
                     core::Stopwatch& watch) {
   const core::Evaluation evaluation = incumbent.offer(schedule);
@@ -33,8 +34,7 @@ void offer_schedule(const core::Graph& graph, core::Schedule schedule, std::int6
   offer_retained(graph, schedule, budget, work, incumbent, watch);
 }
 
-/// Offers the schedule that follows the choice of the bound, and the schedule of a nearly cheapest cut at the bound's
-/// moment.
+/// Offers the schedule that follows CutBound::choice, and the schedule of a nearly cheapest cut at CutBound::moment.
 void offer_schedules(const core::Graph& graph, const CutBound& bound, const MomentCutOptions& options,
                      Incumbent& incumbent, core::Stopwatch& watch) {
   if (bound.choice) offer_schedule(graph, follow_choice(graph, *bound.choice), options.budget, incumbent, watch);

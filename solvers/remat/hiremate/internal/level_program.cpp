@@ -288,7 +288,8 @@ LinearSum Program::held_at(std::int32_t t, std::int32_t k, std::span<const Way::
     if (constant(datum)) {
       if (datum.maker == t || datum.maker == k) continue;  // an output is counted in the bytes of the way itself
       const std::int32_t last = datum.readers.empty() ? datum.maker : datum.readers.back();
-      // The last reader can free the value during its run. So there, the value counts only until it has been read.
+      // The last reader can free the value in the middle of its run. So during this run, the value counts only until it
+      // has been read.
       if (last > t || (last == t && (k != t || read))) held.fixed += datum.bytes;
       continue;
     }

@@ -28,8 +28,8 @@ class Program {
   std::vector<std::int64_t> values_of(const std::vector<LevelAnswer::Run>& runs) const;
 
   std::size_t memory_rows() const { return memory_.size(); }
-  /// Adds to `linear` those memory rows that were not added before and for which choose(phase, compute node) returns
-  /// true. Returns how many rows were added.
+  /// Adds to `linear` those memory rows (see MemoryRow) that were not added before and for which choose(phase, compute
+  /// node) returns true. Returns how many rows were added.
   template <class Choose>
   std::size_t add_memory_rows(const Choose& choose) {
     std::size_t added = 0;
@@ -100,8 +100,9 @@ class Program {
   /// Adds the bytes that forward half j has saved for its backward half by the end of phase t.
   void add_saved(std::int32_t j, std::int32_t t, LinearSum& held) const;
 
-  /// Computes the bytes in memory at one point of the run of compute node k in phase t, at which the reads `still` are
-  /// yet to come. Outputs and internal values of k are not counted. Each variable occurs once.
+  /// Returns the bytes in memory, as a sum in which each variable occurs at most once. The bytes are those at the point
+  /// of the run of compute node k in phase t at which the reads `still` are yet to come. Outputs and internal values of
+  /// k are not counted.
   LinearSum held_at(std::int32_t t, std::int32_t k, std::span<const Way::Read> still) const;
 
   bool goes_on();

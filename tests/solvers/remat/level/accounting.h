@@ -14,16 +14,16 @@
 #include "cairn/tests/solvers/remat/level/cases.h"
 #include "cairn/tests/solvers/remat/level/schedules.h"
 
-/// This file computes memory and cost as the integer program of H-ILP does (Gusak et al. 2025, B.3), which treats each
-/// run of a part as one unit. A level is a sequence of parts. A part consists of forward nodes and their backward
-/// nodes, and an option is one way to run a part.
+/// This file computes memory and cost as the integer program of the method H-ILP does (Gusak et al. 2025, B.3). The
+/// program treats each run of a part as one unit. A level is a sequence of parts. A part consists of forward nodes and
+/// their backward nodes, and an option is one way to run a part.
 namespace cairn::tests::level {
 
 /// Measures all schedules of a level. If several runs of a forward part can save values for the backward part, it tries
 /// each of these choices. The memory during a run is the sum of three terms: bytes for the run itself, values that a
 /// later run of another part reads, and values that earlier runs have saved. With `corrections`, a value that no later
-/// run reads is freed at its last read within a run. Without (equation 10), it is freed after that run. With `again`,
-/// forward parts can run again.
+/// run reads is freed at its last read within a run. Without `corrections`, as in equation 10, the value is freed after
+/// that run. With `again`, forward parts can run again.
 class Accounting {
  public:
   Accounting(const Case& level, bool corrections, bool again)

@@ -14,7 +14,9 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/show.h"
 
-/// These functions draw random budgets for a level, and check everything that every answer of H-ILP must satisfy.
+/// These functions draw random budgets for a level, and check everything that every answer of H-ILP
+/// (solvers/remat/hiremate/level.h) must satisfy. A level is a sequence of parts. A part consists of forward nodes and
+/// their backward nodes, and an option is one way to run a part.
 namespace cairn::tests::level {
 
 using solvers::LevelAnswer;
@@ -22,8 +24,8 @@ using solvers::LevelSearch;
 
 inline LevelSearch search_of(Random& random) { return {.seed = static_cast<std::uint64_t>(random.below(100))}; }
 
-/// Returns a random budget. In most cases, some schedule of `all` needs exactly this much memory, and running all nodes
-/// once needs at least as much.
+/// Returns a random budget. In most cases, some schedule whose measures are in `all` needs exactly this much memory,
+/// and running all nodes once needs at least as much.
 inline LevelBudget some_budget(Random& random, const Case& level, const Measures& all) {
   std::set<std::int64_t> peaks, betweens;
   const OptionNeeds once = *measure(level, {level.whole.forward, level.whole.backward}, false);

@@ -11,7 +11,8 @@
 #include "cairn/solvers/remat/rotor/layers.h"
 #include "cairn/tests/reference/reference.h"
 
-/// This file checks and measures a single option of a layer, by the definitions in tests/reference/reference.h.
+/// This file checks and measures a single option of a layer, by the definitions in tests/reference/reference.h. A layer
+/// consists of forward nodes and their backward nodes, and an option is one way to run a layer.
 namespace cairn::tests::level {
 
 using core::Graph;

@@ -135,9 +135,9 @@ inline Measures all_choices(const Case& level) {
   return all;
 }
 
-/// Returns the same optimum as all_choices() with least_cost(), but only for levels with Case::single. Dynamic
-/// programming over the values that are in memory after each run permits more nodes. Any value may be freed at any
-/// time.
+/// Returns the same optimum as all_choices() with least_cost(), but only for levels with Case::single. It uses dynamic
+/// programming over the sets of values in memory after each run, so it can solve larger levels than all_choices() can.
+/// Any value may be freed at any time.
 inline std::optional<std::int64_t> cheapest_of_single(const Case& level, std::int64_t budget) {
   constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max() / 2;
   const Graph& graph = level.graph;
