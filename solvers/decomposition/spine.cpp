@@ -99,7 +99,8 @@ class SpineAddition {
   NodeId n_, end_ = 0;  ///< the number of nodes, and the last node of the path so far
   std::int32_t bag_count_;
   std::vector<BagInterval> intervals_, original_;
-  /// For each node, the number of its predecessors in the interval graph that are not explored yet.
+  /// For each node, the number of its predecessors in the interval graph that are not explored yet. A predecessor is a
+  /// neighbour that comes earlier in the input order.
   std::vector<std::int32_t> unexplored_;
   std::vector<std::vector<NodeId>> readers_;  ///< for each node, its successors in the interval graph
   std::vector<Frame> stack_;

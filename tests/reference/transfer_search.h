@@ -295,9 +295,9 @@ class TransferSearch {
     return next;
   }
 
-  /// Returns whether a schedule can have two transfers in this order on the link. Transfers that start after the same
-  /// step are carried in the order of `finish`. The second transfer is complete before the next step. `first_over` says
-  /// whether the first transfer is, too.
+  /// Returns whether the link can carry `first` before `second`. `second` must be complete before the next step begins;
+  /// `first_over` says whether `first` is complete by then, too. A schedule carries transfers that start after the same
+  /// step in the order of `finish`, and evicts before fetches if these are equal.
   bool in_order(const Job& first, const Job& second, bool first_over) const {
     const bool same_link = !duplex_ || first.fetch == second.fetch;
     if (instant_ || !same_link || first.start != second.start) return true;

@@ -31,9 +31,9 @@ constexpr std::int64_t kMostCleanSteps = 4'000'000;
 struct Point {
   std::int64_t length = 0, peak = 0;
 };
-/// Length and peak of an algorithm's schedules, one schedule for each tried value of its parameter k, beginning with k
-/// = 1. The lengths in `points` count all steps of a schedule. `read` has the length and peak of the schedule with
-/// k = 1 after the steps whose results no step reads were dropped.
+/// Lengths and peaks of the schedules of an algorithm that has a parameter k. `points` has a pair of k and the length
+/// and peak of the schedule for this k, for each tried k, beginning with k = 1. These schedules contain all steps.
+/// `read` is the length and peak of the schedule for k = 1 without the steps whose results are never read.
 struct Curve {
   std::vector<std::pair<std::int64_t, Point>> points;
   Point read;  ///< only for k = 1

@@ -72,6 +72,34 @@ class Steps(Trials):
     def test_convolutions(self):
         self.check(*harness.cnn(layers=4, channels=8, image=16), ["80%", "65%"])
 
+    def test_zero_tensors_without_memory(self):
+        """Tests zero tensors, which forward-mode differentiation makes: they have a size, but no memory. They must stay
+        on the device, because a copy of one would crash, and the promise must be kept."""
+        class Tangents(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weight = torch.nn.Parameter(torch.randn(64, 64) / 8)
+
+            def forward(self, x):
+                hidden = (x @ self.weight).tanh()
+                output = torch.func.jvp(lambda a: a.tanh() @ self.weight, (hidden,), (hidden,))[1]
+                return (output.square() + (hidden * self.weight[0]).tanh() + hidden.fmod(0.7)).mean()
+
+        torch.manual_seed(0)
+        model, inputs = Tangents(), (torch.randn(48, 64),)
+        reference = harness.train(model, inputs, harness.unscheduled())
+        for offload in (None, LINK):
+            with self.subTest(offload=offload), harness.cairn_warnings("error"):
+                step = harness.train(model, inputs, backend("min", offload=offload))
+                (graph,) = cairn.torch.last_report().graphs
+                self.assertEqual(harness.same(reference, step), "")
+                self.assertEqual((graph.kept, graph.estimated), (True, []))
+        self.assertFalse(any("zerotensor" in item.name for item in graph.offloaded), graph.offloaded)
+        zeros = torch._efficientzerotensor((4, 4))
+        host = copies.evicted(copies.evict(zeros), zeros)
+        back = copies.fetched(copies.fetch(host, "cpu"), host, True)
+        self.assertTrue(host._is_zerotensor() and back._is_zerotensor())
+
     def test_copies_as_late_as_allowed_and_poison(self):
         for model, inputs in (transformer(), harness.cnn(layers=4, channels=8, image=16)):
             reference = harness.train(model, inputs, harness.unscheduled())

@@ -73,8 +73,9 @@ UndirectedGraph hub_graph(tests::Random& random, NodeId nodes) {
   return {nodes, edges};
 }
 
-/// Returns a random graph that is so dense that degrees exceed 64, the number of bits in a word. In such graphs, the
-/// rows of NeighbourSets have hash tables.
+/// Returns a random graph that is so dense that nodes can have more than 48 neighbours. The eliminator stores so many
+/// neighbours in a hash table in addition to a list (solvers/decomposition/internal/neighbour_sets.h), so tests on this
+/// graph also test the hash tables.
 UndirectedGraph dense_graph(tests::Random& random, NodeId nodes) {
   const int density = static_cast<int>(random.between(10, 60));
   std::vector<std::pair<NodeId, NodeId>> edges;

@@ -14,7 +14,7 @@
 #include "cairn/tests/support/kumar2019/spines.h"
 
 /// This file has sections A.3 and A.4 of Kumar et al. (2019): interleaved schedules, and rematerialization by a path
-/// decomposition.
+/// decomposition. A node is *known* to a schedule if its value is in memory before the schedule begins.
 namespace cairn::tests::kumar2019 {
 
 /// An interleaved schedule (Definition 15) is a set of tuples <sigma, x> of a sequence sigma and a node x. X is the set
@@ -48,7 +48,8 @@ inline bool valid(const Graph& graph, const Interleaved& tuples, const Nodes& kn
 /// the known nodes that are read later. With paid_once, M_W(sigma o x) does not contain known nodes.
 enum class KnownNodes { as_printed, paid_once };
 
-/// Returns M_W(I), the memory of an interleaved schedule if the nodes W (`known`) are known.
+/// Returns M_W(I), the memory of the interleaved schedule I (`tuples`) if the nodes W (`known`) are in memory before it
+/// begins.
 inline std::int64_t memory(const Graph& graph, const Interleaved& tuples, const Nodes& known,
                            KnownNodes pay = KnownNodes::as_printed) {
   const Nodes nodes = on(tuples);

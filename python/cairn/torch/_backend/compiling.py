@@ -29,6 +29,7 @@ class Compiling:
         self.measured = None
         self.share = None  # a share.Share, which turns a budget in percent into bytes; None without a backward pass
         self.alive = None  # a together.Alive, which counts the bytes that other graphs of the step hold
+        self.in_step = torch.is_grad_enabled()  # whether the graph runs in a training step, not in an evaluation
         self.written = []  # the inputs that are written after the forward pass (_private.written_inputs)
         self.read_again = None  # a read_again.ReadAgain, which checks the values that recomputation reads
         # Settings that decide which kernels run, such as TF32, when the last forward pass began.
@@ -220,7 +221,7 @@ class Compiling:
             run = self.measured.alone(run)
         else:
             report.not_measured = "is not measured (measure=False)"
-        run = Alive(self.owner, report).alone(run)
+        run = Alive(self.owner, report).alone(run, self.in_step)
         copied = copied_as_a_whole(module)
 
         def call(args):

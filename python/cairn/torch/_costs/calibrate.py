@@ -10,7 +10,7 @@ from torch.utils import _pytree as pytree
 
 from .. import _cache, _private
 from .._graph.layouts import Layouts, laid_out
-from .calls import Call, measurable, wrapped_numbers
+from .calls import Call, expanded_zeros, measurable, wrapped_numbers
 from .measure import Measurements
 
 _CACHE_VERSION = 11
@@ -39,7 +39,7 @@ def calibrate(trace):
         _cache.store(name, {text: entry for text, entry in known.items() if text not in passing})
     trace.estimated = [op for op in running if (op.outputs or op.update) and not _take(op, known.get(texts.get(op)))]
     for op in running:
-        op.scratch += wrapped_numbers(op.node)
+        op.scratch += wrapped_numbers(op.node) + expanded_zeros(op)
     _note_layouts(trace)
 
 

@@ -136,6 +136,18 @@ def wrapped_numbers(node):
                if _is_number(value) and isinstance(given.type, kinds))
 
 
+def expanded_zeros(op):
+    """Returns the bytes of the single zeros that torch makes while an operation reads zero tensors, i.e. tensors whose
+    elements are all 0 and take no memory. For each such tensor, torch makes one zero and expands it to the tensor's
+    shape. A kernel that cannot read expanded tensors copies the result. The trace counts memory for the whole zero
+    tensor, which covers this copy, but not the one zero."""
+    return sum(s.producer.node.meta["val"].element_size() for s in op.reads
+               if s.producer is not None and getattr(s.producer.node, "target", None) is _ZERO_TENSOR)
+
+
+_ZERO_TENSOR = torch.ops.aten._efficientzerotensor.default
+
+
 def _is_number(value):
     return isinstance(value, (int, float, complex)) or (
         isinstance(value, torch.fx.Node) and _private.is_sym(value.meta.get("val")))

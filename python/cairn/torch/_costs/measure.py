@@ -87,7 +87,8 @@ def _time(spec, label, device):
         _wait(device)
     best = time.perf_counter_ns() - begin
     tensors = [leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
-    addresses = list(dict.fromkeys(t.untyped_storage().data_ptr() for t in tensors))
+    addresses = list(dict.fromkeys(
+        0 if _private.is_zero_tensor(t) else t.untyped_storage().data_ptr() for t in tensors))  # 0: no memory
     strides = [list(t.stride()) if t.layout is torch.strided else None for t in tensors]
     devices = [t.device.type for t in tensors]
     del result, tensors

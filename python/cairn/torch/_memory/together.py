@@ -29,6 +29,9 @@ _lock = threading.Lock()
 # a Run.
 _open = weakref.WeakSet()
 _loose = {}  # storage -> (weak reference, bytes): results of graphs without a backward pass
+# The storages among _loose whose graphs ran in the present step with gradients enabled. The caller may hold them until
+# the step ends. Results of an evaluation (torch.no_grad) are left out: if the caller keeps them, they are resident.
+_of_step = set()
 # Storage -> (weak reference, bytes, number of the backward pass of autograd): gradients that one graph passes to
 # another, and results of graphs whose own backward pass has ended.
 _passing = {}
@@ -47,7 +50,8 @@ class Run:
         # indices of the inputs whose gradients are passed on to the code that computed these inputs
         self.flowing = flowing
         self.storages = {}
-        # a dict like ``storages``, for inputs that are results of graphs without a backward pass
+        # a dict like ``storages``, for results of graphs without a backward pass that are inputs or were made in the
+        # same step
         self.given_results = {}
         self.written = set()  # storages of the inputs that the graph has written
         self.copies = {}  # a dict like ``storages``, for copies on the host
@@ -124,9 +128,9 @@ class Alive:
 
         return call
 
-    def alone(self, run):
-        """Wraps a graph that has no backward pass. When the graph runs, the memory that other graphs hold is
-        counted."""
+    def alone(self, run, in_step):
+        """Wraps a graph that has no backward pass. When the graph runs, the memory that other graphs hold is counted.
+        ``in_step``: whether the graph runs with gradients enabled, i.e. in a training step."""
         def call(args):
             if not _are_real(args):
                 return run(args)
@@ -136,7 +140,10 @@ class Alive:
                 result = run(args)
             with _lock:
                 _drop_expired(_loose)
-                _loose.update((key, entry) for key, entry in _weak(result).items() if key not in inputs)
+                made = {key: entry for key, entry in _weak(result).items() if key not in inputs}
+                _loose.update(made)
+                _of_step.intersection_update(_loose)
+                _of_step.update(made if in_step else ())
             self._seen(held, runs)
             return result
 
@@ -164,6 +171,8 @@ class Alive:
                 result = run(args)
             if mine is not None and not _private.keeps_graph():
                 _open.discard(mine)
+                if not _open:
+                    _of_step.clear()
             task = _private.graph_task()
             passing = {**given, **_weak(result[i] for i in flowing if i < len(result))}
             if mine is not None:
@@ -272,9 +281,9 @@ class Alive:
 
     def _begin(self, given, mine, beside=None):
         """Counts the memory that other graphs hold when a pass of this graph begins. ``given``: storages of the pass's
-        arguments. ``mine``: the Run to which the pass belongs, or None. Returns (bytes, Runs of the other graphs, those
-        storages among ``given`` that are results of graphs without a backward pass). ``beside``: only for a backward
-        pass, a result of _beside()."""
+        arguments. ``mine``: the Run to which the pass belongs, or None. Returns (bytes, Runs of the other graphs, the
+        results of graphs without a backward pass that are among ``given`` or were made in this step). ``beside``: only
+        for a backward pass, a result of _beside()."""
         held, runs, backward = dict(beside or {}), [], beside is not None
         task = _private.graph_task()
         with _lock:
@@ -288,7 +297,8 @@ class Alive:
             for key, (_, size, of) in _passing.items():
                 if of == task and task >= 0:
                     held[key] = size
-            loose = {key: _loose[key] for key in given if key in _loose and not _loose[key][0].expired()}
+            loose = {key: entry for key, entry in _loose.items()
+                     if (key in given or key in _of_step) and not entry[0].expired()}
         held.update({key: size for key, (_, size) in loose.items()})
         own = set(given) if backward else set()
         if mine is not None:  # the graph's promised peak includes the values that it saves, but not its inputs

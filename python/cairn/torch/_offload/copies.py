@@ -48,7 +48,7 @@ def evict(value):
     """Begins to copy a value to the host. Returns the copy, which has the value's strides."""
     if _private.fake_mode_of([value]) is not None:
         return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="cpu")
-    if _private.is_batched(value):  # a batched tensor has no storage of its own, so it stays on the device
+    if _private.lacks_memory(value):  # there is nothing to copy
         return value
     copies = _copies_of(value.device)
     host = _like(value, copies.host_memory(value.untyped_storage().nbytes()))
@@ -61,7 +61,7 @@ def evict(value):
 @torch.compiler.allow_in_graph
 def evicted(host, value):
     """Ends the copy that evict() has begun. The caller frees ``value`` afterwards. Returns ``host``."""
-    if _private.fake_mode_of([value]) is None and not _private.is_batched(value):
+    if _private.fake_mode_of([value]) is None and not _private.lacks_memory(value):
         _copies_of(value.device).end(host, value, host, out=True)
     return host
 
@@ -72,7 +72,7 @@ def fetch(host, device):
     fetched()."""
     if _private.fake_mode_of([host]) is not None:
         return torch.empty_strided(host.shape, host.stride(), dtype=host.dtype, device=device)
-    if _private.is_batched(host):
+    if _private.lacks_memory(host):
         return host
     copies = _copies_of(device)
     value = _like(host, torch.empty(host.untyped_storage().nbytes(), dtype=torch.uint8, device=device))
@@ -83,7 +83,7 @@ def fetch(host, device):
 @torch.compiler.allow_in_graph
 def fetched(value, host, last):
     """Ends the copy that fetch() has begun. Returns ``value``. ``last``: whether nothing reads ``host`` afterwards."""
-    if _private.fake_mode_of([value]) is None and not _private.is_batched(value):
+    if _private.fake_mode_of([value]) is None and not _private.lacks_memory(value):
         _copies_of(value.device).end(host, value, value, out=False, last=last)
     return value
 
@@ -138,8 +138,8 @@ class StreamCopies:
             stream.wait_event(self.events[host.data_ptr()])
         elif not out:
             stream.wait_stream(self.out)
-        # Also makes the copy wait for earlier uses of the memory of `value`, which another tensor may have freed just
-        # before.
+        # The copy waits until its source is computed. It also waits for earlier uses of the memory of `value`, which
+        # another tensor may have freed just before.
         stream.wait_stream(torch.cuda.current_stream(value.device))
         with torch.cuda.stream(stream):
             bytes_of(target).copy_(bytes_of(source), non_blocking=True)

@@ -22,7 +22,7 @@ def base_nodes(trace, op):
 def _is_whole(value):
     return (isinstance(value, torch.Tensor) and _private.fake_mode_of([value]) is not None and
             value.layout is torch.strided and _private.hint(value.storage_offset()) == 0 and
-            not value.is_conj() and not value.is_neg())
+            not value.is_conj() and not value.is_neg() and not _private.is_zero_tensor(value))
 
 
 class Places:
@@ -44,7 +44,7 @@ class Places:
         last = {}
         for j, (evict, _, finish) in enumerate(self.fetches):
             last[evict] = max(last.get(evict, (-1, -1)), (finish, j))
-        # for each evict, its fetch that ends last; nothing reads the copy on the host afterwards
+        # numbers of fetches: for each evict, the fetch that ends last, after which nothing reads the copy on the host
         self.last = {j for _, j in last.values()}
         self.started = {}  # step -> transfers that start directly after the step
         self.finished = {}  # step -> transfers that must end before the step
@@ -80,9 +80,9 @@ class Places:
             self.sources[value, step] = self.rewriter.newest[self._base(value)]
 
     def border(self):
-        """Ends the fetches that run at the border, because their memory could be freed between the passes while a copy
-        still writes it. Evicts that run at the border are not ended there, because their source and their target stay
-        in memory until they have ended."""
+        """Ends the fetches that run at the border between the forward and the backward pass, because the memory of a
+        fetched value could be freed between the passes while the copy still writes it. Evicts that run at the border
+        are not ended there, because the source and the target of an evict stay in memory until the evict has ended."""
         for i in list(self.arriving):
             self._fetched(i)
 

@@ -33,6 +33,6 @@ from .sizes import (DATA_SIZE, OnlyPresentSizes, bound_sizes, hint, input_sizes,
                     may_exceed_plan, pin_sizes, plan_exactly, plans_for_larger, shape_env_of,
                     sized_by_data)
 from .tensors import (adds_in_place, alignment_of, copy_of_input, empty_aligned, holders, is_batched, is_plain, is_there,
-                      negated_when_read, owns_its_memory, tensors_of_storage, weak_storage)
+                      is_zero_tensor, lacks_memory, negated_when_read, owns_its_memory, tensors_of_storage, weak_storage)
 from .tracing import (compile_kernel, fake_like, fake_mode_of, inductor_config, replaced_tensors, trace_fake,
                       trace_functional)

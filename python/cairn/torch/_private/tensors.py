@@ -14,8 +14,7 @@ def is_plain(value):
     """Returns whether the value is a strided tensor with a storage. Tensor subclasses, functorch's wrappers and torch's
     zero tensors without memory have no storage."""
     return (isinstance(value, torch.Tensor) and value.layout is torch.strided and
-            type(value).__torch_dispatch__ is torch.Tensor.__torch_dispatch__ and not is_batched(value) and
-            not value._is_zerotensor())
+            type(value).__torch_dispatch__ is torch.Tensor.__torch_dispatch__ and not lacks_memory(value))
 
 
 def is_batched(value):
@@ -24,6 +23,18 @@ def is_batched(value):
     functorch = torch._C._functorch
     return isinstance(value, torch.Tensor) and (functorch.is_functorch_wrapped_tensor(value) or
                                                 functorch.is_legacy_batchedtensor(value))
+
+
+def is_zero_tensor(value):
+    """Returns whether the value is a tensor of zeros that torch makes without memory, for example the tangent of a
+    constant in forward-mode differentiation. Its storage has a size, but no address. A traced tensor counts with this
+    size, because most kernels make such a tensor into a real one while they run."""
+    return isinstance(value, torch.Tensor) and value._is_zerotensor()
+
+
+def lacks_memory(value):
+    """Returns whether the value is a tensor without memory of its own: a batched tensor, or a zero tensor."""
+    return is_batched(value) or is_zero_tensor(value)
 
 
 def is_there(tensor):

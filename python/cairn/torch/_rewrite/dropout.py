@@ -106,8 +106,8 @@ def _scale(p):
 def _agrees(value, p, strides):
     """Returns whether a split dropout gives the same bits as a whole one, for inputs with this type, device and order
     of dimensions. Finds out by running both, once for each kind of input. On the CPU, also tests a mask that is drawn
-    without the input. ``strides`` may be None (unknown) only on the CPU, where the whole dropout consists of the same
-    steps."""
+    without the input. If ``strides`` is None (unknown), returns False on a GPU. On a CPU, strides are not needed, because
+    torch computes a whole dropout by the same operations as a split one."""
     if value.device.type not in ("cpu", "cuda") or (strides is None and value.device.type != "cpu"):
         return False
     order = () if strides is None else tuple(sorted(range(len(strides)), key=lambda i: (-strides[i], i)))

@@ -301,6 +301,32 @@ class Together(harness.Fresh):
             self.assertEqual(len(told), 1)
             self.assertRegex(told[0], "^budgets hold for each graph, and .* above the budget of [0-9.]+ MiB$")
 
+    def test_results_that_only_the_caller_holds_in_the_step(self):
+        """Tests a result of a graph without a backward pass that no other graph reads. The caller holds it, so it counts
+        until the step has ended. The result of an evaluation is resident, and must not count in the next step."""
+        weight = torch.nn.Parameter(torch.randn(256))
+        x = torch.randn(256, 256)
+
+        def loss_and_part(x):
+            part, given = x.sin(), x * 2 + 1
+            torch._dynamo.graph_break()
+            return ((given * weight).sin() * weight).tanh().mean(), part
+
+        compiled = torch.compile(loss_and_part, backend=backend("min"))
+        kept = []
+
+        def step():
+            loss, part = compiled(x)
+            loss.backward()
+            kept.append(part)
+
+        report, _, really = self.run_steps(step, torch.nn.ParameterList([weight]))
+        self.assertEqual((report.promised, report.measured, report.kept), (really, really, True))
+        with torch.no_grad():
+            kept.append(compiled(x))
+        again, _, really = self.run_steps(step, torch.nn.ParameterList([weight]))
+        self.assertEqual((again.promised, really), (report.promised, really))
+
     def test_a_result_of_a_graph_that_another_graph_writes_is_not_outside(self):
         weight = torch.nn.Parameter(torch.randn(64))
 
@@ -406,9 +432,10 @@ class Together(harness.Fresh):
                 self.assertEqual(report.kept, True)
 
     def test_gradients_that_hooks_or_their_type_replace(self):
-        """Tests hooks and types that replace gradients of parameters. The gradients that the graph has computed stay in
-        memory in addition to the new ones. Only with accumulate=True, the promised peak includes them; without it, a
-        warning must say so."""
+        """Tests parameters whose gradients autograd replaces by new tensors, because a hook returns another gradient, or
+        because the parameter's ``grad_dtype`` differs from the dtype of the graph's gradient. The replaced gradients
+        stay in memory in addition to the new ones. The promised peak must include both with accumulate=True; without
+        it, a warning must recommend accumulate=True."""
         def with_hooks(model):
             for p in model.parameters():
                 p.register_hook(lambda gradient: 0.5 * gradient)
