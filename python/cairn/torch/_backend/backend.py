@@ -8,6 +8,7 @@ import cairn
 from .. import _private, _report
 from .._errors import CairnWarning, handed_on
 from .._inputs.lengths import Lengths
+from .._memory.together import step_failed
 from .._offload.link import offload_of
 from .._plan import solve
 from .._plan.partition import Options
@@ -221,6 +222,7 @@ class Backend:
             raise
         except cairn.Error as error:
             if not _private.suppresses_errors():
+                step_failed()
                 raise handed_on(error) from None
             reason = error
         except Exception as error:

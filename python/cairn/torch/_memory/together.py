@@ -472,6 +472,12 @@ class Alive:
         self._tell(self._whole(runs), "second", text)
 
 
+def step_failed():
+    """Ends the present step, because it cannot run. What its error's traceback still holds is then resident."""
+    with _lock:
+        _of_step.clear()
+
+
 def held_by_graphs_of(owner):
     """Returns the bytes that graphs of this backend hold for backward passes that may still come."""
     with _lock:

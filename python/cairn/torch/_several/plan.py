@@ -87,19 +87,25 @@ class Planner:
     def _find(self):
         """Returns a Point for each part, from the cache or from a search. If the budget is the least possible, also
         sets ``goal`` to the bytes that were found."""
-        name = f"step-{self._digest()}.json"
+        name = f"step-{self._digest(self.goal, self.limits.identity)}.json"
         chosen = self._of_schedules(_cache.load(name))
         if chosen is not None:
             return chosen
+        # The least budget that an InfeasibleError has named must work, even if this search does not find it again. So the
+        # schedules of the lowest peak that any search has found are stored, and are added to the pools.
+        lowest = f"step-least-{self._digest(self.limits.link, self.limits.host_budget)}.json"
+        known = self._points_of(_cache.load(lowest))
         self._fill_pools()
         chosen = self._within(self.goal) if self.goal is not None else None
         # a search under lower budgets can find schedules that the search within the budget does not find
         if chosen is None:
-            chosen = self._descended()
+            chosen = min(self._descended(), known, key=self._peak) if known else self._descended()
             if self.goal is None or (self.or_least and self.baseline <= TINY):
                 self.goal = max(self.goal or 0, self._peak(chosen))
-            if self._peak(chosen) > self.goal:
-                raise self._unmet()
+        if known is None or self._peak(chosen) < self._peak(known):
+            _cache.store(lowest, self._schedules(chosen))
+        if self._peak(chosen) > self.goal:
+            raise self._unmet(chosen)
         chosen = self._cheaper(chosen)
         _cache.store(name, self._schedules(chosen))
         return chosen
@@ -203,15 +209,18 @@ class Planner:
     def _descended(self):
         """Returns a Point for each part, with the lowest peak of the step that is found by trying lower and lower
         budgets."""
-        least, chosen = self._choice().least()
-        points, step = self._points(chosen), _FIRST_DESCENT
+        points, step = self._least_of_pools(), _FIRST_DESCENT
         while step >= _LAST_DESCENT and self._is_time("search"):
+            least = self._peak(points)
             lower = self._within(least - max(1, int(step * least)))
             if lower is None:
                 step /= 2
-            else:
-                points, least = lower, self._peak(lower)
+                lower = self._least_of_pools()  # the search may have found schedules for a budget in between
+            points = min(points, lower, key=self._peak)
         return points
+
+    def _least_of_pools(self):
+        return self._points(self._choice().least()[1])
 
     def _cheaper(self, points):
         """Searches each part again, within the memory that the other parts leave to it, as long as the step gets
@@ -241,11 +250,12 @@ class Planner:
 
     # --- Results
 
-    def _digest(self):
+    def _digest(self, *limits):
+        """Returns a name for a search. ``limits``: the limits of the search, as far as they matter for the name."""
         windows = [[w.part, w.backward, w.others, w.beside, w.at_end, [[dataclasses.astuple(one), count] for one, count in w.freed]]
                    for w in self.windows]
         return digest([part.graph.fingerprint for part in self.parts], [part.key for part in self.parts], windows, self.times,
-                      self.goal, self.limits.identity, _private.kernel_settings())
+                      limits, _private.kernel_settings())
 
     def _schedules(self, points):
         return {part.key: [point.steps, point.transfers] for part, point in zip(self.parts, points)}
@@ -253,6 +263,14 @@ class Planner:
     def _of_schedules(self, schedules):
         """Returns the Points of schedules from the cache or from another rank; None if the schedules are damaged or
         exceed the budget. If the budget is the least possible, sets ``goal`` to their peak."""
+        points = self._points_of(schedules)
+        if points is None or (self.goal is not None and self._peak(points) > self.goal):
+            return None
+        self.goal = self._peak(points) if self.goal is None else self.goal
+        return points
+
+    def _points_of(self, schedules):
+        """Adds schedules to the pools. Returns their Points; None if the schedules are damaged."""
         if not isinstance(schedules, dict):
             return None
         points = []
@@ -260,10 +278,7 @@ class Planner:
             entry = schedules.get(part.key)
             is_entry = isinstance(entry, list) and len(entry) == 2 and isinstance(entry[0], list)
             points.append(part.add(*entry) if is_entry else None)
-        if None in points or (self.goal is not None and self._peak(points) > self.goal):
-            return None
-        self.goal = self._peak(points) if self.goal is None else self.goal
-        return points
+        return None if None in points else points
 
     def _plan(self, points):
         window, most = self._largest(points)
@@ -280,10 +295,9 @@ class Planner:
     def _name(self, window):
         return f"the {'backward' if window.backward else 'forward'} pass of {self.parts[window.part].report.name}"
 
-    def _unmet(self):
-        least, chosen = self._choice().least()
-        window, _ = self._largest(self._points(chosen))
-        own = self.parts[window.part].points[chosen[window.part]].sizes.of(window)
+    def _unmet(self, points):
+        window, least = self._largest(points)
+        own = points[window.part].sizes.of(window)
         return InfeasibleError(
             f"a step of {len(self.parts)} graph{'' if len(self.parts) == 1 else 's'}: budget {size_text(self.goal)} ({self.goal} bytes) of activations and scratch cannot be "
             f"met: the least that is found is {size_text(least)} ({least} bytes), in {self._name(window)}, which takes {size_text(own)} "

@@ -291,6 +291,12 @@ class StepsOfSeveralGraphs(harness.Fresh):
         torch._dynamo.reset()  # forgets the error
         with harness.cairn_warnings("ignore"):
             run(self.x).backward()
+        for work in (WORK, 1):  # the budget must work even if the search finds nothing
+            with self.subTest(work=work), harness.cairn_warnings("ignore"):
+                torch._dynamo.reset()
+                chosen = backend(caught.exception.least_budget, work_limit=work)
+                steps(model, chosen, self.x)
+                self.assertLessEqual(chosen.report.step.promised, caught.exception.least_budget)
 
     def test_a_larger_step_that_cannot_meet_bytes(self):
         model, least = Halves(), backend("min")
