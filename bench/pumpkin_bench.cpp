@@ -1,7 +1,8 @@
 // Measures on the host how fast the dynamic program for parallel chains fills its table
 // (solvers/order/device/pumpkin.h): `--benchmark_filter=pumpkin_table`. A state of the table is a set of chains that
 // have run. The states with the same number of chains form a layer. Each state is computed from the states that lack
-// exactly one of its chains. Counters:
+// exactly one of its chains. The table stores, for each state, the best memory profile as a list of segments (a rise of
+// memory, followed by a fall). Counters:
 //   states    states computed per second
 //   read      bytes per second that are read from the layer below
 //   resident  largest number of bytes in memory

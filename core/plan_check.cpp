@@ -155,8 +155,8 @@ std::string check_overlaps(const Plan& plan) {
 
 namespace {
 
-/// Returns what is wrong with the plan of the copies on the host, or an empty text. Computes the lifetimes that the
-/// copies must have directly from the transfers.
+/// Returns what is wrong with the plan of the copies on the host, or an empty text. Compares the plan with the
+/// lifetimes of the copies, which it computes directly from the transfers.
 std::string check_host(const Graph& graph, const Schedule& schedule, const Plan& plan) {
   const Transfers& transfers = schedule.transfers;
   if (plan.host_buffers.size() != transfers.evicts.size()) {

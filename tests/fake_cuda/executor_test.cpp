@@ -308,7 +308,8 @@ TEST_CASE("a step whose fills are divided into pieces leaves the same bytes in t
                        .launch = launch,
                        .arena = {arena.get(), program.arena_bytes},
                        .most_fill_bytes = most_fill_bytes});
-    // A step with poison begins with a fill of the whole arena. The fill must overwrite these bytes.
+    // The constructor has run a step, so the arena is filled with 0x3C once more. A step with poison begins with a fill
+    // of the whole arena, which must overwrite all of these bytes.
     if (poison) std::fill_n(arena.get(), program.arena_bytes, std::byte{0x3C});
     executor.run();
     executor.outputs();

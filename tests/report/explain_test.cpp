@@ -128,10 +128,10 @@ void check_memory(const Graph& graph, const TensorLabels& labels, const Schedule
   check_shares(at.by_layer, at, [](const LiveTensor& t) { return t.layer; });
 }
 
-/// Checks what a summary says about the values in memory at the baseline's peak. The schedule is compared with the
-/// baseline at `same_node`: of the schedule's steps that run the same node as the baseline's peak step, it is the one
-/// with the most bytes in memory. Returns the bytes of the values that are in memory at the baseline's peak, absent at
-/// `same_node`, and recomputed later.
+/// Checks what a summary says about the values in memory at the baseline's peak. The summary compares the baseline's
+/// peak step with the step `same_node` of the schedule. Both steps run the same node; of the schedule's steps that run
+/// this node, `same_node` has the most bytes in memory. Returns the bytes of the values that are in memory at the
+/// baseline's peak, absent at step `same_node`, and recomputed later.
 std::int64_t check_at_baseline_peak(const Graph& graph, const Schedule& schedule, std::int64_t same_node,
                                     const AtBaselinePeak& at) {
   const Schedule baseline = baseline_schedule(graph);

@@ -44,7 +44,7 @@ std::optional<std::int64_t> least_cost(const Graph& graph, std::int64_t budget) 
 }
 
 /// Returns the least cost of a schedule within the budget, among schedules in which the first runs of the nodes are in
-/// input order. It is a uniform-cost search. A state is the number of nodes that have run, and the values in memory.
+/// input order. Runs a uniform-cost search. A state is the number of nodes that have run, and the values in memory.
 std::optional<std::int64_t> least_cost_in_input_order(const Graph& graph, std::int64_t budget) {
   using State = std::tuple<std::int64_t, NodeId, std::uint32_t>;
   std::uint32_t kept = 0;

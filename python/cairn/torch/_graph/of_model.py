@@ -33,7 +33,8 @@ def graph(model, inputs, *, device=None, backward=True, name=None):
     it would use on a CPU, also for device="cuda".
 
     ``graph.baseline.peak`` is the number of bytes that the step needs in addition to the resident tensors.
-    ``cairn.solve(graph, budget, peak_only=True)`` shows how much more time a step takes within a budget.
+    ``cairn.solve(graph, budget, peak_only=True)`` finds a schedule whose peak is within a budget, and says how much more
+    time it takes than a step without a budget.
     ``cairn.least_budget(graph)`` finds the least budget. Raises InputError if the model reads a tensor's values, for
     instance by ``.item()``.
     """

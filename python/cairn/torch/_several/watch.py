@@ -24,7 +24,8 @@ from .plan import Planner
 
 _FEW_PASSES = 64
 _MOST_PASSES = 20_000  # a longer round is not planned
-# for "min": a step that exceeds its planned peak by at most this fraction is not planned anew
+# with the budget "min" (the least possible), a step that exceeds its planned peak by at most this fraction is not
+# planned anew
 _CLOSE_TO_LEAST = 1 / 100
 # largest number of times that the same functions are planned together; each time, all of them are compiled again
 _MOST_PLANS = 4

@@ -17,8 +17,9 @@ struct CutBound {
   /// Lower bound on the cost of all schedules within the budget; with a link, on their makespan
   std::int64_t value = 0;
   bool infeasible = false;  ///< whether it is proved that no schedule is within the budget
-  /// The node whose first run is the moment from which the bound or the proof of infeasibility follows. If several
-  /// moments were used together, this is the first one. kNoNode: the bound is only the cost of running each node once.
+  /// The bound, or the proof of infeasibility, follows from what is in memory at one moment: while this node runs for
+  /// the first time. If several moments were used together, this is the node of the first one. kNoNode: the bound is
+  /// only the cost of running each node once.
   core::NodeId moment = core::kNoNode;
   /// A cheap choice of runs and held values at one or several moments. Absent if no integer program was solved.
   std::optional<MomentsChoice> choice;
