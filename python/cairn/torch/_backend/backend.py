@@ -179,10 +179,10 @@ class Backend:
         options = self.options
         return Watch(self, options.together and options.updates is None)
 
-    def gave_up(self, frame, limit, value, function):
+    def gave_up(self, backend, frame, limit, value, function):
         """Warns that a function runs without a budget from now on, because torch.compile has reached its limit on
         variants of a function."""
-        if frame in self.frames:
+        if backend is self or frame in self.frames:
             self.runs_without_budget(
                 f"{function} runs without a budget where it is called in another way than before, as torch.compile has "
                 f"made {value} variants of it: torch._dynamo.config.{limit} = {2 * value} allows more; "

@@ -6,6 +6,7 @@ import importlib.metadata
 import logging
 import os
 import pathlib
+import sys
 import weakref
 
 import torch
@@ -79,16 +80,31 @@ class _LimitFilter(logging.Filter):
         if str(record.msg).startswith("torch._dynamo hit config.") and len(record.args) > 2:
             limit, value, function = record.args[:3]
             for listener in list(self.listeners):
-                listener.gave_up(compiled_frame(), limit, value, function)
+                listener.gave_up(_backend_on_stack(), compiled_frame(), limit, value, function)
         return True
+
+
+def _backend_on_stack():
+    """Returns the backend for which torch.compile compiles a function now; None if it is unknown. The function itself
+    may have no graph, so that torch.compile does not call the backend."""
+    frame = sys._getframe()
+    while frame is not None and not (frame.f_code.co_name == "_compile" and "compiler_fn" in frame.f_locals):
+        frame = frame.f_back
+    found = frame.f_locals["compiler_fn"] if frame is not None else None
+    while hasattr(found, "_torchdynamo_orig_backend"):
+        found = found._torchdynamo_orig_backend
+    options = getattr(found, "kwargs", {}).get("options")
+    found = getattr(found, "compiler_fn", found)
+    return found.backend_of(options) if hasattr(found, "backend_of") else found
 
 
 _limits = _LimitFilter()
 
 
 def tell_of_limits(listener):
-    """Calls ``listener.gave_up(frame, limit, value, function)`` when torch.compile compiles no further variants of a
-    function. ``limit`` is the name of the limit in torch._dynamo.config, and ``function`` describes the function."""
+    """Calls ``listener.gave_up(backend, frame, limit, value, function)`` when torch.compile compiles no further variants
+    of a function. ``backend``: the backend for which it was to be compiled, or None. ``limit`` is the name of the limit
+    in torch._dynamo.config, and ``function`` describes the function."""
     logging.getLogger("torch._dynamo.convert_frame").addFilter(_limits)
     _limits.listeners.add(listener)
 

@@ -319,6 +319,35 @@ class Limits(harness.Fresh):
         self.assertEqual(len(told), 1, told)
         self.assertRegex(told[0], "<lambda>.* runs without a budget .*recompile_limit = 4 allows more")
 
+    def test_functions_without_a_graph(self):
+        """Tests a decorator whose code has no graph of its own, and is shared by blocks that break the graph. When torch
+        stops compiling the decorator, it compiles the blocks that it wraps no longer."""
+        def decorated(function):
+            def wrapped(*args):
+                name = args[0].name  # a different name needs a new variant
+                return function(*args) if name else None
+            return wrapped
+
+        class Block(torch.nn.Module):
+            def __init__(self, name):
+                super().__init__()
+                self.name, self.linear = name, torch.nn.Linear(8, 8)
+
+            @decorated
+            def forward(self, x):
+                if x.sum() > 1e9:
+                    x = x + 1
+                return x + self.linear(x).tanh()
+
+        for chosen, options in ((backend("min"), None), ("cairn", {"budget": "min"})):
+            torch._dynamo.reset()
+            model = torch.nn.Sequential(*[Block(f"{i}") for i in range(5)])
+            compiled = torch.compile(lambda x: model(x).sum(), backend=chosen, options=options)
+            with torch._dynamo.config.patch(recompile_limit=2), harness.told() as told:
+                compiled(torch.randn(4, 8)).backward()
+            self.assertTrue(any("wrapped" in text and "runs without a budget" in text for text in told), told)
+            self.assertIsNone(cairn.torch.last_report().kept)
+
     def test_those_of_others_are_not_told(self):
         chosen = backend()
         torch.compile(lambda x: x * 2, backend=chosen)(torch.randn(3))

@@ -85,8 +85,8 @@ class FrontEnd(unittest.TestCase):
 
     def test_tell_of_limits(self):
         class Listener:
-            def gave_up(self, frame, limit, value, function):
-                seen.append((frame, limit, value, function.split()[0]))
+            def gave_up(self, of, frame, limit, value, function):
+                seen.append((of, frame, limit, value, function.split()[0]))
 
         frames, seen, listener = set(), [], Listener()
 
@@ -101,7 +101,7 @@ class FrontEnd(unittest.TestCase):
         with torch._dynamo.config.patch(recompile_limit=2), self.assertLogs("torch._dynamo.convert_frame", "WARNING"):
             for size in (1, 2, 3, 4):
                 double(torch.ones(size))
-        self.assertEqual(seen, [(frames.pop(), "recompile_limit", 2, "'<lambda>'")])
+        self.assertEqual(seen, [(backend, frames.pop(), "recompile_limit", 2, "'<lambda>'")])
         self.assertEqual(frames, set())
 
     def test_compile_again(self):
