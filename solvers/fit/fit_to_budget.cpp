@@ -140,29 +140,63 @@ class Fitting {
   /// of bytes that the plan of `first` needs, which is more than fit.budget. The solver looks at peaks and not at
   /// plans, so it gets a budget that is lower than fit.budget by 1.1 times the excess (`planned` - fit.budget), but not
   /// below the peak of the current answer. The solver starts from `first` and, if it finds no schedule within this
-  /// budget, once more from the current answer. Returns the schedule found or, if both attempts fail, `first`.
+  /// budget, once more from the current answer. If the plan of the schedule found does not fit, lower_aim() follows.
+  /// Returns the schedule found or, if both attempts fail, `first`.
   core::Schedule aim_cheaply(const solvers::SolverInfo& solver, const core::Schedule& first, std::int64_t planned) {
-    constexpr double kShare = 0.4, kMore = 1.1;
+    constexpr double kShare = 0.4;
     constexpr std::int64_t kClose = 50;
     // The solver also returns a lower bound on the cost. This bound holds for the problem only if the solver's budget
     // was not lower than the problem's budget (fit.budget). So if `planned` exceeds fit.budget by less than 2%, the
     // solver is called with the problem's budget, and only once, from `first`.
     const bool close = planned - fit.budget < fit.budget / kClose;
-    const auto more = static_cast<std::int64_t>(kMore * static_cast<double>(planned - fit.budget));
     solvers::SolveOptions search = options_.search;
     search.budget = fit.budget + rounded_.plan_slack;
-    if (!close) search.budget = std::max(*search.budget - more, fit.solution.peak);
+    if (!close) search.budget = std::max(below(*search.budget, planned), fit.solution.peak);
     for (const core::Schedule* start : {&first, &std::as_const(fit.solution.schedule)}) {
       search.limit = watch_.share(kShare);
       search.start = start;
       solvers::Solution solution = call(solver, search);
       if (meets(solution, search.budget)) {
-        offer(solution);
+        const std::optional<std::int64_t> bytes = offer(solution);
+        if (bytes && *bytes > fit.budget) return lower_aim(solver, search, std::move(solution.schedule), *bytes);
         return std::move(solution.schedule);
       }
       if (close || watch_.expired_now()) break;
     }
     return first;
+  }
+
+  /// Calls the solver under lower and lower budgets, as long as the plans of the schedules found do not fit. `aimed` is
+  /// the schedule that was found within search.budget, and `planned` is the number of bytes of its plan. Returns the
+  /// schedule whose plan fits or, if there is none, `aimed`. Does nothing unless the current answer, which fits, costs
+  /// much more than `aimed`: only then is the joint search (search_placed()) unlikely to close the gap by itself.
+  core::Schedule lower_aim(const solvers::SolverInfo& solver, solvers::SolveOptions search, core::Schedule aimed,
+                           std::int64_t planned) {
+    constexpr double kShare = 0.25;  // fraction of the remaining time for each call
+    constexpr int kMost = 3;         // largest number of calls
+    constexpr std::int64_t kMuchMore =
+        20;  // the answer costs more than the aimed schedule by a twentieth of the baseline
+    const std::int64_t cost = core::evaluate(rounded_.graph, aimed).cost;
+    if (fit.solution.cost - cost <= problem_.baseline.cost / kMuchMore) return aimed;
+    core::Schedule start = aimed;
+    for (int i = 0; i < kMost && !watch_.expired_now(); ++i) {
+      search.budget = std::max(below(*search.budget, planned), rounded_.lower_bound);
+      search.limit = watch_.share(kShare);
+      search.start = &start;
+      solvers::Solution solution = call(solver, search);
+      if (!meets(solution, search.budget)) break;
+      const std::optional<std::int64_t> bytes = offer(solution);
+      if (!bytes || *bytes <= fit.budget) return std::move(solution.schedule);
+      start = std::move(solution.schedule);
+      planned = *bytes;
+    }
+    return aimed;
+  }
+
+  /// Returns `budget` minus 1.1 times the number of bytes by which a plan of `planned` bytes exceeds fit.budget.
+  std::int64_t below(std::int64_t budget, std::int64_t planned) const {
+    constexpr double kMore = 1.1;
+    return budget - static_cast<std::int64_t>(kMore * static_cast<double>(planned - fit.budget));
   }
 
   /// Calls the solver once. This call does not count towards FitOptions::max_rounds.
