@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "cairn/core/limit.h"
-#include "cairn/solvers/common/front.h"
-#include "cairn/solvers/common/incumbent.h"
 #include "cairn/solvers/common/support/admissible.h"
+#include "cairn/solvers/common/support/front.h"
+#include "cairn/solvers/common/support/incumbent.h"
 #include "cairn/solvers/fit/internal/fit_with_transfers.h"
 #include "cairn/solvers/fit/internal/least_with_transfers.h"
 #include "cairn/solvers/fit/internal/overrun.h"
@@ -168,19 +168,22 @@ class Fitting {
 
   /// Calls the solver under lower and lower budgets, as long as the plans of the schedules found do not fit. `aimed` is
   /// the schedule that was found within search.budget, and `planned` is the number of bytes of its plan. Returns the
-  /// schedule whose plan fits or, if there is none, `aimed`. Does nothing unless the current answer, which fits, costs
-  /// much more than `aimed`: only then is the joint search (search_placed()) unlikely to close the gap by itself.
+  /// schedule whose plan fits or, if there is none, `aimed`. After Ctrl-C, the schedule returned may have no plan. Does
+  /// nothing unless the current answer, which fits, costs much more than `aimed`: only then is the joint search
+  /// (search_placed()) unlikely to close the gap by itself.
   core::Schedule lower_aim(const solvers::SolverInfo& solver, solvers::SolveOptions search, core::Schedule aimed,
                            std::int64_t planned) {
-    constexpr double kShare = 0.25;  // fraction of the remaining time for each call
-    constexpr int kMost = 3;         // largest number of calls
-    constexpr std::int64_t kMuchMore =
-        20;  // the answer costs more than the aimed schedule by a twentieth of the baseline
+    constexpr double kShare = 0.25;         // fraction of the remaining time for each call
+    constexpr int kMost = 3;                // largest number of calls
+    constexpr std::int64_t kMuchMore = 20;  // "much more": by a twentieth of the baseline's cost
     const std::int64_t cost = core::evaluate(rounded_.graph, aimed).cost;
     if (fit.solution.cost - cost <= problem_.baseline.cost / kMuchMore) return aimed;
     core::Schedule start = aimed;
     for (int i = 0; i < kMost && !watch_.expired_now(); ++i) {
-      search.budget = std::max(below(*search.budget, planned), rounded_.lower_bound);
+      const std::int64_t lowest = std::max(rounded_.lower_bound, fit.solution.peak_bound.value);
+      const std::int64_t next = std::max(below(*search.budget, planned), lowest);
+      if (next >= *search.budget) break;
+      search.budget = next;
       search.limit = watch_.share(kShare);
       search.start = &start;
       solvers::Solution solution = call(solver, search);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <atomic>
 
 #include "cairn/solvers/fit/curve.h"
@@ -119,9 +120,24 @@ TEST_CASE("fit lowers the solver's budget by the excess of the plan, then gives 
   CHECK(found.rounds == 8);
 }
 
-TEST_CASE("where the plan is above the budget, the least budget is searched, then what is cheaper and about as low") {
-  // The first kCount values are each read twice. The second reads begin only after all first reads. So every order
-  // without recomputation has all kCount values in memory at once.
+/// A budgeted call of the fake solver of fit_late().
+struct LateCall {
+  std::int64_t budget;
+  core::Schedule start;
+};
+/// The state of the fake solver of fit_late(). Solvers are plain functions, so the state is static.
+struct Late {
+  inline static std::vector<LateCall> calls;  ///< the calls with a budget that do not ask for a low peak
+  inline static core::Schedule low;           ///< a schedule that fits, but is dear
+  /// Returns what the call with this number (from 1) pretends: 'b': the baseline is within the budget, 'n': nothing was
+  /// found, 'l': the truth, i.e. `low`.
+  inline static char (*answer)(std::size_t call);
+};
+
+/// Runs fit_to_budget() with a budget of 140 bytes and a fake solver that has the capability any_means, for which
+/// fit_to_budget() makes additional calls. The graph's first 150 values of one byte are each read twice, and the second
+/// reads begin only after all first reads. So every order without recomputation has all 150 values in memory at once.
+fit::Fit fit_late(char (*answer)(std::size_t call)) {
   constexpr int kCount = 150;
   core::GraphBuilder builder("read late");
   core::Schedule again;  // has a low peak, because it computes the first values again before their second reads
@@ -137,45 +153,51 @@ TEST_CASE("where the plan is above the budget, the least budget is searched, the
     again.steps.insert(again.steps.end(), {i, 2 * kCount + i});
   }
   const fit::Problem problem(builder.build(), "140");
-
-  struct Call {
-    std::int64_t budget;
-    core::Schedule start;
-  };
-  // Records the calls with a budget, except those that ask for a low peak (SolveOptions::peak_alone).
-  static std::vector<Call> calls;
-  static core::Schedule low;
-  calls.clear();
-  low = again;
-  // This fake solver has the capability any_means, for which fit_to_budget() makes additional calls. In the first call,
-  // it returns a schedule and wrongly claims that the peak of the schedule meets the budget.
-  solvers::SolverInfo placing = {"placing", "", "", [](const core::Graph& graph, const solvers::SolveOptions& options) {
-                                   solvers::Solution solution{.status = solvers::Status::feasible,
-                                                              .schedule = low,
-                                                              .peak = core::evaluate(graph, low).peak,
-                                                              .cost = core::evaluate(graph, low).cost};
-                                   if (options.peak_alone || !options.budget) return solution;
-                                   calls.push_back({*options.budget, options.start ? *options.start : low});
-                                   if (calls.size() == 1) {
-                                     solution.schedule = core::baseline_schedule(graph);
-                                     solution.peak = *options.budget;
-                                   } else if (calls.size() == 2) {
-                                     solution.status = solvers::Status::not_found;
-                                   }
-                                   return solution;
-                                 }};
+  Late::calls.clear();
+  Late::low = again;
+  Late::answer = answer;
+  solvers::SolverInfo placing = {
+      "placing", "", "", [](const core::Graph& graph, const solvers::SolveOptions& options) {
+        const core::Evaluation low = core::evaluate(graph, Late::low);
+        solvers::Solution solution{
+            .status = solvers::Status::feasible, .schedule = Late::low, .peak = low.peak, .cost = low.cost};
+        if (options.peak_alone || !options.budget) return solution;
+        Late::calls.push_back({*options.budget, options.start ? *options.start : Late::low});
+        const char pretended = Late::answer(Late::calls.size());
+        if (pretended == 'n') solution.status = solvers::Status::not_found;
+        if (pretended == 'b') {
+          solution.schedule = core::baseline_schedule(graph);
+          solution.peak = *options.budget;
+          solution.cost = core::evaluate(graph, solution.schedule).cost;
+        }
+        return solution;
+      }};
   placing.can.any_means = true;
   solvers::SolveOptions search{.limit = {.work = 10'000}};
-  const auto found =
-      fit::fit_to_budget(problem, problem, placing, {.search = search, .plan = {.alignment = 1}, .secure_share = 1});
+  return fit::fit_to_budget(problem, problem, placing, {.search = search, .plan = {.alignment = 1}, .secure_share = 1});
+}
+
+TEST_CASE("where the plan is above the budget, the least budget is searched, then what is cheaper and about as low") {
+  const fit::Fit found = fit_late([](std::size_t call) { return "bnl"[std::min<std::size_t>(call - 1, 2)]; });
   CHECK(found.fits());
+  const std::vector<LateCall>& calls = Late::calls;
   REQUIRE(calls.size() >= 3);
   CHECK(calls[0].budget == 140);
   // The second budget is lower than 140 by slightly more than the 10 bytes by which the plan exceeds 140.
   CHECK(calls[1].budget == 129);
-  CHECK(calls[1].start.steps == core::baseline_schedule(problem.graph).steps);
+  CHECK(calls[1].start.steps.size() == 450);  // the baseline
   CHECK(calls[2].budget == 129);
-  CHECK(calls[2].start.steps == low.steps);
+  CHECK(calls[2].start.steps == Late::low.steps);
+}
+
+TEST_CASE("where the plan of a cheaper schedule does not fit either, lower peaks are asked for") {
+  const fit::Fit found = fit_late([](std::size_t call) { return call <= 3 ? 'b' : 'l'; });
+  CHECK(found.fits());
+  const std::vector<LateCall>& calls = Late::calls;
+  REQUIRE(calls.size() >= 4);
+  // The plan of the baseline exceeds 140 by 10 bytes, so each budget is lower than the one before by 11 bytes.
+  for (std::size_t i = 0; i < 4; ++i) CHECK(calls[i].budget == 140 - 11 * static_cast<std::int64_t>(i));
+  for (std::size_t i = 1; i < 4; ++i) CHECK(calls[i].start.steps.size() == 450);
 }
 
 TEST_CASE("where nothing is found from above, the search goes on from what the least budget's search found") {
