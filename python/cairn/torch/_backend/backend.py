@@ -8,7 +8,7 @@ import cairn
 from .. import _private, _report
 from .._errors import CairnWarning, handed_on
 from .._inputs.lengths import Lengths
-from .._memory.together import step_failed
+from .._memory.together import step_ended
 from .._offload.link import offload_of
 from .._plan import solve
 from .._plan.partition import Options
@@ -222,7 +222,7 @@ class Backend:
             raise
         except cairn.Error as error:
             if not _private.suppresses_errors():
-                step_failed()
+                step_ended()
                 raise handed_on(error) from None
             reason = error
         except Exception as error:

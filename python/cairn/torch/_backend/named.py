@@ -34,7 +34,7 @@ def _backend_of(options):
     of_variable = "budget" not in given and _VARIABLE in os.environ
     if of_variable:
         given["budget"] = os.environ[_VARIABLE]
-    key = repr(sorted(given.items(), key=lambda item: item[0]))
+    key = _key(given)
     if key not in _backends:
         try:
             _backends[key] = backend(**given)
@@ -43,10 +43,22 @@ def _backend_of(options):
     return _backends[key]
 
 
+def _key(options):
+    return repr(sorted(options.items(), key=lambda item: item[0]))
+
+
+def _known(options):
+    """Returns the backend that was made for these options; None if there is none."""
+    given = dict(options or {})
+    if "budget" not in given and _VARIABLE in os.environ:
+        given["budget"] = os.environ[_VARIABLE]
+    return _backends.get(_key(given))
+
+
 def _reset():
     for made in _backends.values():
         made.reset()
 
 
 named.reset = _reset  # called by torch._dynamo.reset()
-named.backend_of = _backend_of  # called by _private.tell_of_limits()
+named.backend_of = _known  # called by _private.tell_of_limits()

@@ -13,7 +13,7 @@ from .._graph.layouts import Layouts, laid_out
 from .calls import Call, expanded_zeros, measurable, wrapped_numbers
 from .measure import Measurements
 
-_CACHE_VERSION = 11
+_CACHE_VERSION = 12
 _TOO_LARGE = 2**50  # ns or bytes; larger numbers in a cache file are errors
 
 
@@ -59,7 +59,7 @@ def _read_layouts(trace, measured, texts):
             spec = Call(node, layouts)
             texts[op] = spec.text
             entry = measured.entry(spec)
-            layouts.measured(node, *(entry[3:5] if entry is not None else ((), ())))
+            layouts.measured(node, *(entry[3:] if entry is not None else ((), (), ())))
     return layouts
 
 
@@ -89,7 +89,8 @@ def _is_entry(entry):
     def is_stride(value):
         return value is None or isinstance(value, list) and all(map(is_size, value))
 
-    return (isinstance(entry, list) and len(entry) == 5 and is_size(entry[0]) and isinstance(entry[4], list) and
+    return (isinstance(entry, list) and len(entry) == 6 and is_size(entry[0]) and isinstance(entry[4], list) and
+            isinstance(entry[5], list) and all(size is None or is_size(size) for size in entry[5]) and
             all(device in ("cpu", "cuda") for device in entry[4]) and isinstance(entry[2], list) and
             all(size is None or is_size(size) for size in entry[2]) and isinstance(entry[3], list) and
             all(map(is_stride, entry[3])) and

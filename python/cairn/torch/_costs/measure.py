@@ -21,9 +21,9 @@ _refused = set()  # texts of operations that failed in this process
 class Measurements:
     """Measured values of operations. The key of an entry is the text of an operation (Call.text). An entry is [ns of
     the fastest call, peaks (the most bytes in memory for each set of outputs, see _peaks()), bytes of each returned
-    storage, strides of each returned tensor, device of each returned tensor]. Peaks are missing if another profiler was
-    active during the measurement. Within a ``with`` block, entry() measures operations that have no entry yet; their
-    peaks are known when the block has ended."""
+    storage, strides of each returned tensor, device of each returned tensor, bytes of the storage of each returned
+    tensor]. Peaks are missing if another profiler was active during the measurement. Within a ``with`` block, entry()
+    measures operations that have no entry yet; their peaks are known when the block has ended."""
 
     def __init__(self, device, known):
         self.device, self.known = device, known
@@ -63,19 +63,19 @@ class Measurements:
         self._tries += 1
         label = f"cairn:{self._tries}"
         try:
-            ns, self._outputs[label], strides, devices = _time(spec, label, self.device)
+            ns, self._outputs[label], *of_tensors = _time(spec, label, self.device)
         except Exception as error:  # a kernel can raise any error; the estimate stays
             if not _private.is_out_of_memory(error):  # a later call may succeed with more free memory
                 _refused.add(spec.text)
             return entry
         self.new[spec.text] = label
-        self.known[spec.text] = [ns, None, [], strides, devices]
+        self.known[spec.text] = [ns, None, [], *of_tensors]
         return self.known[spec.text]
 
 
 def _time(spec, label, device):
-    """Returns (ns of the fastest call, addresses of the storages that the labelled call returned, strides and devices
-    of the returned tensors)."""
+    """Returns (ns of the fastest call, addresses of the storages that the labelled call returned, strides, devices and
+    bytes of storages of the returned tensors)."""
     call = spec.run()
     start = time.perf_counter_ns()
     call()  # this call does not count, because it includes setup
@@ -91,6 +91,7 @@ def _time(spec, label, device):
         0 if _private.is_zero_tensor(t) else t.untyped_storage().data_ptr() for t in tensors))  # 0: no memory
     strides = [list(t.stride()) if t.layout is torch.strided else None for t in tensors]
     devices = [t.device.type for t in tensors]
+    sizes = [t.untyped_storage().nbytes() if _private.is_plain(t) else None for t in tensors]
     del result, tensors
     for total in range(2, _CALLS + 1):
         begin = time.perf_counter_ns()
@@ -100,7 +101,7 @@ def _time(spec, label, device):
         best = min(best, now - begin)
         if total >= _CALLS_AT_LEAST and now - start > _MEASURE_NS:
             break
-    return best, addresses, strides, devices
+    return best, addresses, strides, devices, sizes
 
 
 def _wait(device):

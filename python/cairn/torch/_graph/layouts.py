@@ -66,19 +66,26 @@ class Layouts:
         except Exception:  # the real argument has no such view; the layout stays unknown
             pass
 
-    def measured(self, node, strides, devices):
-        """Adds an operation whose call has returned tensors with these ``strides`` and ``devices``."""
+    def measured(self, node, strides, devices, storages):
+        """Adds an operation whose call has returned tensors with these ``strides`` and ``devices``, in storages of these
+        numbers of bytes (``storages``)."""
         leaves, structure = pytree.tree_flatten(node.meta.get("val"))
         tensors = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
         if not self.arguments_known(node) or len(strides) != len(tensors) or None in strides:
             return
         changed = False
-        for i, stride, device in zip(tensors, strides, devices):
+        for i, stride, device, storage in zip(tensors, strides, devices, storages):
             where = leaves[i].device if leaves[i].device.type == device else torch.device(device)
-            if not laid_out(leaves[i], stride) or where != leaves[i].device:
+            # a storage can be larger than its tensor, and later operations may copy all of it
+            is_larger = storage is not None and storage > _private.hint(leaves[i].untyped_storage().nbytes())
+            if not laid_out(leaves[i], stride) or where != leaves[i].device or is_larger:
                 sizes = [_private.hint(s) for s in leaves[i].shape]
                 with _private.fake_mode_of([leaves[i]]):
-                    leaves[i] = torch.empty_strided(sizes, stride, dtype=leaves[i].dtype, device=where)
+                    if is_larger:
+                        whole = torch.empty(storage // leaves[i].element_size(), dtype=leaves[i].dtype, device=where)
+                        leaves[i] = whole.as_strided(sizes, stride)
+                    else:
+                        leaves[i] = torch.empty_strided(sizes, stride, dtype=leaves[i].dtype, device=where)
                 changed = True
         self._values[node] = pytree.tree_unflatten(leaves, structure) if changed else node.meta.get("val")
 

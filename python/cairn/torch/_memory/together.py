@@ -29,9 +29,10 @@ _lock = threading.Lock()
 # a Run.
 _open = weakref.WeakSet()
 _loose = {}  # storage -> (weak reference, bytes): results of graphs without a backward pass
-# The storages among _loose whose graphs ran in the present step with gradients enabled. The caller may hold them until
-# the step ends. Results of an evaluation (torch.no_grad) are left out: if the caller keeps them, they are resident.
-_of_step = set()
+# Alive -> the storages of _loose that the graph's latest run made, if it ran in the present step with gradients enabled.
+# The caller may hold them until the step ends. Results of an evaluation (torch.no_grad) and of earlier runs are left
+# out: if the caller keeps them, they are resident.
+_of_step = weakref.WeakKeyDictionary()
 # Storage -> (weak reference, bytes, number of the backward pass of autograd): gradients that one graph passes to
 # another, and results of graphs whose own backward pass has ended.
 _passing = {}
@@ -135,6 +136,8 @@ class Alive:
             if not _are_real(args):
                 return run(args)
             inputs = storages_of(args)
+            with _lock:
+                _of_step.pop(self, None)
             held, runs, _ = self._begin(inputs, None)
             with self._while_running():
                 result = run(args)
@@ -142,8 +145,8 @@ class Alive:
                 _drop_expired(_loose)
                 made = {key: entry for key, entry in _weak(result).items() if key not in inputs}
                 _loose.update(made)
-                _of_step.intersection_update(_loose)
-                _of_step.update(made if in_step else ())
+                if in_step:
+                    _of_step[self] = set(made)
             self._seen(held, runs)
             return result
 
@@ -171,8 +174,8 @@ class Alive:
                 result = run(args)
             if mine is not None and not _private.keeps_graph():
                 _open.discard(mine)
-                if not _open:
-                    _of_step.clear()
+            if not _open:
+                step_ended()
             task = _private.graph_task()
             passing = {**given, **_weak(result[i] for i in flowing if i < len(result))}
             if mine is not None:
@@ -297,8 +300,9 @@ class Alive:
             for key, (_, size, of) in _passing.items():
                 if of == task and task >= 0:
                     held[key] = size
+            of_step = set().union(*_of_step.values())
             loose = {key: entry for key, entry in _loose.items()
-                     if (key in given or key in _of_step) and not entry[0].expired()}
+                     if (key in given or key in of_step) and not entry[0].expired()}
         held.update({key: size for key, (_, size) in loose.items()})
         own = set(given) if backward else set()
         if mine is not None:  # the graph's promised peak includes the values that it saves, but not its inputs
@@ -472,8 +476,9 @@ class Alive:
         self._tell(self._whole(runs), "second", text)
 
 
-def step_failed():
-    """Ends the present step, because it cannot run. What its error's traceback still holds is then resident."""
+def step_ended():
+    """Notes that a step has ended, or failed. What the caller still holds is then resident, for example results that the
+    traceback of an error holds."""
     with _lock:
         _of_step.clear()
 

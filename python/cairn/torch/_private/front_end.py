@@ -79,8 +79,9 @@ class _LimitFilter(logging.Filter):
     def filter(self, record):
         if str(record.msg).startswith("torch._dynamo hit config.") and len(record.args) > 2:
             limit, value, function = record.args[:3]
+            backend = _backend_on_stack()
             for listener in list(self.listeners):
-                listener.gave_up(_backend_on_stack(), compiled_frame(), limit, value, function)
+                listener.gave_up(backend, compiled_frame(), limit, value, function)
         return True
 
 
@@ -91,11 +92,15 @@ def _backend_on_stack():
     while frame is not None and not (frame.f_code.co_name == "_compile" and "compiler_fn" in frame.f_locals):
         frame = frame.f_back
     found = frame.f_locals["compiler_fn"] if frame is not None else None
+    # DistributedDataParallel compiles by a method of its own, whose object holds the backend
+    found = getattr(getattr(found, "__self__", None), "backend_compile_fn", found)
     while hasattr(found, "_torchdynamo_orig_backend"):
         found = found._torchdynamo_orig_backend
-    options = getattr(found, "kwargs", {}).get("options")
+    given = getattr(found, "kwargs", None)
     found = getattr(found, "compiler_fn", found)
-    return found.backend_of(options) if hasattr(found, "backend_of") else found
+    if not hasattr(found, "backend_of"):
+        return found
+    return found.backend_of(given.get("options") if isinstance(given, dict) else None)
 
 
 _limits = _LimitFilter()

@@ -91,24 +91,28 @@ class Planner:
         chosen = self._of_schedules(_cache.load(name))
         if chosen is not None:
             return chosen
-        # The least budget that an InfeasibleError has named must work, even if this search does not find it again. So the
-        # schedules of the lowest peak that any search has found are stored, and are added to the pools.
-        lowest = f"step-least-{self._digest(self.limits.link, self.limits.host_budget)}.json"
-        known = self._points_of(_cache.load(lowest))
         self._fill_pools()
         chosen = self._within(self.goal) if self.goal is not None else None
         # a search under lower budgets can find schedules that the search within the budget does not find
         if chosen is None:
-            chosen = min(self._descended(), known, key=self._peak) if known else self._descended()
+            chosen = self._lowest_known(self._descended())
             if self.goal is None or (self.or_least and self.baseline <= TINY):
                 self.goal = max(self.goal or 0, self._peak(chosen))
-        if known is None or self._peak(chosen) < self._peak(known):
-            _cache.store(lowest, self._schedules(chosen))
-        if self._peak(chosen) > self.goal:
-            raise self._unmet(chosen)
+            if self._peak(chosen) > self.goal:
+                raise self._unmet(chosen)
         chosen = self._cheaper(chosen)
         _cache.store(name, self._schedules(chosen))
         return chosen
+
+    def _lowest_known(self, points):
+        """Returns ``points``, or the schedules of an earlier search if their peak is lower. Stores the lower ones. The
+        least budget that an InfeasibleError has named must work, even if the search does not find its schedules again."""
+        name = f"step-least-{self._digest(self.limits.link, self.limits.host_budget)}.json"
+        known = self._points_of(_cache.load(name))
+        if known is not None and self._peak(known) <= self._peak(points):
+            return known
+        _cache.store(name, self._schedules(points))
+        return points
 
     # --- Time
 

@@ -118,10 +118,10 @@ class Allocator(unittest.TestCase):
             if node.op == "placeholder":
                 layouts.given(node)
             elif node.target is torch.ops.aten.mm.default:
-                layouts.measured(node, [[4, 1]], ["cuda"])
+                layouts.measured(node, [[4, 1]], ["cuda"], [None])
                 self.assertTrue(layouts.as_traced(node))
             elif node.target is torch.ops.aten.aminmax.default:
-                layouts.measured(node, [[], []], ["cuda", "cpu"])
+                layouts.measured(node, [[], []], ["cuda", "cpu"], [None, None])
                 self.assertEqual([value.device.type for value in layouts.value(node)], ["cuda", "cpu"])
                 return
         self.fail(f"no such operations: {graph}")

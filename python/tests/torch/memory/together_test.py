@@ -327,6 +327,22 @@ class Together(harness.Fresh):
         again, _, really = self.run_steps(step, torch.nn.ParameterList([weight]))
         self.assertEqual((again.promised, really), (report.promised, really))
 
+    def test_results_that_pile_up_do_not_count(self):
+        """Tests a graph without a backward pass that runs again and again with gradients enabled, while the caller keeps
+        all results. They are resident, and count neither for the next run nor for a training that follows."""
+        weight = torch.nn.Parameter(torch.randn(256))
+        x, kept = torch.randn(256, 256), []
+        frozen = torch.compile(lambda x: (x * 2).sin(), backend=backend("min"))
+        promised = []
+        for _ in range(4):
+            kept.append(frozen(x))
+            promised.append(cairn.torch.last_report().promised)
+        self.assertEqual(len(set(promised)), 1, promised)
+        compiled = torch.compile(lambda x: (x * weight).sin().mean(), backend=backend("min"))
+        report, _, really = self.run_steps(lambda: compiled(x).backward(), torch.nn.ParameterList([weight]))
+        # of all kept results, only the last one counts, in the first step
+        self.assertLessEqual(report.promised, really + x.nbytes)
+
     def test_a_result_of_a_graph_that_another_graph_writes_is_not_outside(self):
         weight = torch.nn.Parameter(torch.randn(64))
 

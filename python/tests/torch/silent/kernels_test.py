@@ -48,6 +48,20 @@ class LayoutsOfKernels(Same):
         self.check_channels_last("channel_shuffle", False, random="replay")
         self.check_channels_last("copysign", False, random="replay")
 
+    def test_storages_that_are_larger_than_traced(self):
+        """Tests jacfwd, whose operation _new_zeros_with_same_feature_meta makes a larger storage than the tracer assumes.
+        A later operation copies all of it, so the promise must include the real size."""
+        class Jacobian(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear = torch.nn.Linear(32, 32)
+
+            def forward(self, x):
+                jacobian = torch.func.jacfwd(lambda a: a.tanh().sum((0, 1)))(x[:2, :2, :4])
+                return self.linear(jacobian.sum() + x).square().mean()
+
+        self.check(Jacobian(), (torch.randn(8, 12, 32),), ["100%", "min"])
+
     def test_layouts_that_are_not_measured(self):
         with harness.cairn_warnings("ignore"):
             for kind in ("channel_shuffle", "copysign"):
