@@ -1,6 +1,6 @@
-// Measures how fast Cairn finds which of many memory profiles dominate others (sim/dominance.h, docs/order.md). For
-// comparison, also measures a loop over core::dominates(). bench/dominance_populations.h makes the profiles. Benchmarks
-// use one core unless their names say otherwise.
+// Measures how fast Cairn finds which of many memory profiles dominate others (sim/support/dominance.h, docs/order.md).
+// For comparison, also measures a loop over core::dominates(). bench/dominance_populations.h makes the profiles.
+// Benchmarks use one core unless their names say otherwise.
 //
 // To compare two profiles, Cairn first compares their signatures, which are a few numbers each. If these cannot decide,
 // it compares staircases: lists of stairs, which say exactly what a profile dominates (sim/device/dominance.h).
@@ -23,7 +23,7 @@
 #include "cairn/core/support/random.h"
 #include "cairn/sim/canonical_batch.h"
 #include "cairn/sim/device/dominance.h"
-#include "cairn/sim/dominance.h"
+#include "cairn/sim/support/dominance.h"
 
 namespace cairn::bench {
 namespace {

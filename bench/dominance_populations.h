@@ -15,9 +15,9 @@
 #include "cairn/core/support/random.h"
 #include "cairn/sim/canonical_batch.h"
 
-/// This file makes memory profiles for the benchmarks of dominance between profiles (sim/dominance.h). A population is
-/// a set of profiles of one kind. Its name is one of the words below, optionally followed by the number of values of a
-/// profile (default: 2001).
+/// This file makes memory profiles for the benchmarks of dominance between profiles (sim/support/dominance.h). A
+/// population is a set of profiles of one kind. Its name is one of the words below, optionally followed by the number
+/// of values of a profile (default: 2001).
 /// - kahn: Profiles of random orders of a layered graph of 1000 nodes. All profiles start and end at 0, so the peaks
 ///   alone decide dominance.
 /// - walks: Random walks that all end where they began.

@@ -15,7 +15,7 @@
 #include "cairn/solvers/order/internal/caduceus.h"
 #include "cairn/solvers/order/internal/exact.h"
 #include "cairn/solvers/order/internal/step_graph.h"
-#include "cairn/solvers/order/order.h"
+#include "cairn/solvers/order/support/order.h"
 #include "cairn/tests/solvers/order/caduceus_cases.h"
 
 namespace cairn::bench {

@@ -16,7 +16,7 @@
 #include "cairn/bench/random_layered.h"
 #include "cairn/core/link.h"
 #include "cairn/core/profile.h"
-#include "cairn/core/timeline.h"
+#include "cairn/core/support/timeline.h"
 #include "cairn/sim/host/lockstep.h"
 #include "cairn/sim/simulator.h"
 

@@ -12,7 +12,7 @@
 #include "cairn/cli/output.h"
 #include "cairn/core/error.h"
 #include "cairn/core/formats/files.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 #include "cairn/core/threads.h"
 #include "cairn/models/registry.h"
 #include "cairn/pipeline/backend.h"

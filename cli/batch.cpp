@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <iostream>
 
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 #include "cairn/models/registry.h"
 #include "cairn/pipeline/request.h"
 

@@ -11,7 +11,7 @@
 #include "cairn/cli/output.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/core/limit.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 #include "cairn/solvers/fit/solve.h"
 #include "cairn/solvers/plan/planner.h"
 

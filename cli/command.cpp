@@ -11,8 +11,8 @@
 #include <new>
 
 #include "cairn/cli/output.h"
-#include "cairn/core/text.h"
-#include "cairn/report/words.h"
+#include "cairn/core/support/text.h"
+#include "cairn/report/support/words.h"
 
 namespace cairn::cli {
 namespace {

@@ -8,7 +8,7 @@
 #include "cairn/cli/arguments.h"
 #include "cairn/cli/output.h"
 #include "cairn/core/error.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 #include "cairn/models/random_graphs.h"
 
 namespace cairn::cli {

@@ -15,7 +15,7 @@
 
 #include "cairn/cli/command.h"
 #include "cairn/cli/output.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 #include "cairn/core/version.h"
 
 namespace cairn::cli {

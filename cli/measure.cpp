@@ -8,7 +8,7 @@
 #include "cairn/cli/arguments.h"
 #include "cairn/cli/output.h"
 #include "cairn/core/formats/files.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 #include "cairn/core/threads.h"
 #include "cairn/pipeline/backend.h"
 #include "cairn/pipeline/run.h"

@@ -6,7 +6,7 @@
 
 #include "cairn/cli/command.h"
 #include "cairn/sim/sweep.h"
-#include "cairn/solvers/common/peers.h"
+#include "cairn/solvers/common/support/peers.h"
 
 namespace cairn::cli {
 

@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "cairn/core/error.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 #include "cairn/pipeline/request.h"
-#include "cairn/pipeline/schedule_cache.h"
+#include "cairn/pipeline/support/schedule_cache.h"
 
 namespace cairn::cli {
 

@@ -12,7 +12,7 @@
 #include "cairn/pipeline/device_memory.h"
 #include "cairn/report/support/explanation.h"
 #include "cairn/report/support/json.h"
-#include "cairn/report/words.h"
+#include "cairn/report/support/words.h"
 #include "cairn/solvers/fit/objective.h"
 
 /// This header declares the options with which `solve`, `run` and other commands say what to search for, and the error

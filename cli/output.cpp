@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "cairn/cli/arguments.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 
 namespace cairn::cli {
 namespace {

@@ -11,7 +11,7 @@
 #include "cairn/cli/command.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/report/support/json.h"
-#include "cairn/report/words.h"
+#include "cairn/report/support/words.h"
 #include "cairn/solvers/fit/curve.h"
 #include "cairn/solvers/fit/objective.h"
 #include "cairn/solvers/fit/problem.h"

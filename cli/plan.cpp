@@ -11,7 +11,7 @@
 #include "cairn/core/formats/files.h"
 #include "cairn/core/limit.h"
 #include "cairn/core/support/sum_limit.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 #include "cairn/report/pages.h"
 #include "cairn/solvers/fit/solve.h"
 

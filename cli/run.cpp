@@ -16,7 +16,7 @@
 #include "cairn/cli/objective.h"
 #include "cairn/cli/output.h"
 #include "cairn/core/formats/files.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 #include "cairn/pipeline/backend.h"
 #include "cairn/report/pages.h"
 #include "cairn/solvers/fit/objective.h"

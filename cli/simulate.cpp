@@ -12,7 +12,7 @@
 #include "cairn/cli/mpi.h"
 #include "cairn/cli/output.h"
 #include "cairn/core/formats/files.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 #include "cairn/core/threads.h"
 #include "cairn/pipeline/backend.h"
 #include "cairn/pipeline/request.h"

@@ -19,7 +19,7 @@
 #include "cairn/cli/tw_curve.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/core/profile.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 #include "cairn/core/threads.h"
 #include "cairn/pipeline/backend.h"
 #include "cairn/report/pages.h"

@@ -15,11 +15,11 @@
 #include "cairn/cli/batch.h"
 #include "cairn/cli/choice.h"
 #include "cairn/cli/output.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 #include "cairn/models/dataset.h"
 #include "cairn/report/pages.h"
 #include "cairn/report/support/json.h"
-#include "cairn/report/words.h"
+#include "cairn/report/support/words.h"
 
 namespace cairn::cli {
 namespace {

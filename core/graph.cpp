@@ -8,7 +8,7 @@
 #include "cairn/core/error.h"
 #include "cairn/core/internal/graph_checks.h"
 #include "cairn/core/internal/graph_data.h"
-#include "cairn/core/subgraph.h"
+#include "cairn/core/support/subgraph.h"
 
 namespace cairn::core {
 namespace {

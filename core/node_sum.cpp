@@ -1,4 +1,4 @@
-#include "cairn/core/node_sum.h"
+#include "cairn/core/support/node_sum.h"
 
 #include <fmt/format.h>
 

@@ -10,7 +10,7 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/support/saturating.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 
 namespace cairn::core {
 namespace {

@@ -1,4 +1,4 @@
-#include "cairn/core/processor.h"
+#include "cairn/core/support/processor.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>

@@ -12,8 +12,8 @@
 #include "cairn/core/internal/trace.h"
 #include "cairn/core/internal/transfer_trace.h"
 #include "cairn/core/support/saturating.h"
-#include "cairn/core/text.h"
-#include "cairn/core/timeline.h"
+#include "cairn/core/support/text.h"
+#include "cairn/core/support/timeline.h"
 
 namespace cairn::core {
 namespace {

@@ -1,4 +1,4 @@
-#include "cairn/core/subgraph.h"
+#include "cairn/core/support/subgraph.h"
 
 #include <fmt/format.h>
 

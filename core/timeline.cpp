@@ -1,4 +1,4 @@
-#include "cairn/core/timeline.h"
+#include "cairn/core/support/timeline.h"
 
 #include <algorithm>
 #include <numeric>

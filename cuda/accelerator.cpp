@@ -5,7 +5,7 @@
 
 #include "cairn/cuda/device.h"
 #include "cairn/cuda/internal/order.h"
-#include "cairn/solvers/common/accelerator.h"
+#include "cairn/solvers/common/support/accelerator.h"
 
 namespace cairn::cuda {
 namespace {

@@ -14,7 +14,7 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/support/memory.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 #include "cairn/cuda/internal/control.h"
 #include "cairn/cuda/internal/copy_streams.h"
 #include "cairn/cuda/internal/libraries.h"

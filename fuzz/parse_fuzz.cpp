@@ -15,7 +15,7 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/formats/files.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 #include "cairn/solvers/decomposition/td_file.h"
 
 namespace {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "cairn/core/error.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 #include "cairn/models/internal/embedded.h"
 
 namespace cairn::models {

@@ -11,7 +11,7 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/precision.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 #include "cairn/models/internal/operation_writer.h"
 #include "cairn/models/internal/options.h"
 

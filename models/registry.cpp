@@ -6,7 +6,7 @@
 #include <array>
 
 #include "cairn/core/error.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 #include "cairn/models/internal/families.h"
 #include "cairn/models/support/operations.h"
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cairn/core/error.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 #include "cairn/models/autodiff.h"
 #include "cairn/models/internal/families.h"
 #include "cairn/models/internal/layers.h"

@@ -15,8 +15,9 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/limit.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 #include "cairn/pipeline/internal/backends.h"
+#include "cairn/solvers/common/support/accelerator.h"
 
 namespace cairn::pipeline {
 

@@ -20,7 +20,6 @@
 #include "cairn/runtime/overlap.h"
 #include "cairn/runtime/scratch.h"
 #include "cairn/sim/simulator.h"
-#include "cairn/solvers/common/accelerator.h"
 #include "cairn/solvers/common/solution.h"
 
 namespace cairn::pipeline {

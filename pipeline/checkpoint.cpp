@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "cairn/core/error.h"
-#include "cairn/core/formats/tensors.h"
+#include "cairn/core/formats/support/tensors.h"
 #include "cairn/core/support/random.h"
 #include "cairn/runtime/support/residents.h"
 

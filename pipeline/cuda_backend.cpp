@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "cairn/core/error.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 #include "cairn/cuda/device.h"
 #include "cairn/cuda/support/accelerator.h"
 #include "cairn/cuda/support/executor.h"

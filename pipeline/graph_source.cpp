@@ -8,7 +8,7 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/formats/files.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 #include "cairn/solvers/fit/solve.h"
 
 namespace cairn::pipeline {

@@ -5,7 +5,7 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/machine/support/thread_pool.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 #include "cairn/pipeline/internal/backends.h"
 #include "cairn/runtime/executor.h"
 #include "cairn/runtime/program.h"

@@ -14,7 +14,7 @@
 #include "cairn/core/formats/files.h"
 #include "cairn/core/formats/support/transfers.h"
 #include "cairn/core/limit.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 #include "cairn/pipeline/internal/schedule_lines.h"
 #include "cairn/sim/generator.h"
 

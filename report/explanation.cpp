@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "cairn/core/profile.h"
-#include "cairn/core/text.h"
-#include "cairn/report/words.h"
+#include "cairn/core/support/text.h"
+#include "cairn/report/support/words.h"
 
 namespace cairn::report {
 namespace {

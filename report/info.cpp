@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "cairn/core/text.h"
-#include "cairn/report/words.h"
+#include "cairn/core/support/text.h"
+#include "cairn/report/support/words.h"
 
 namespace cairn::report {
 

@@ -15,7 +15,7 @@
 #include "cairn/pipeline/backend.h"
 #include "cairn/pipeline/device_memory.h"
 #include "cairn/pipeline/info.h"
-#include "cairn/report/words.h"
+#include "cairn/report/support/words.h"
 #include "cairn/solvers/fit/curve.h"
 
 namespace cairn::report {

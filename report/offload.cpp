@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "cairn/core/cost_unit.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 #include "cairn/report/support/explanation.h"
-#include "cairn/report/words.h"
+#include "cairn/report/support/words.h"
 
 // Implements the part of Explanation that is about transfers between device memory and host memory.
 namespace cairn::report {

@@ -5,9 +5,9 @@
 #include <string>
 #include <utility>
 
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 #include "cairn/report/html/support/words.h"
-#include "cairn/report/words.h"
+#include "cairn/report/support/words.h"
 
 namespace cairn::report {
 

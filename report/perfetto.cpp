@@ -17,9 +17,9 @@
 #include "cairn/core/formats/support/json.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/support/saturating.h"
-#include "cairn/core/timeline.h"
-#include "cairn/report/explain/explain.h"
-#include "cairn/report/explain/transfers.h"
+#include "cairn/core/support/timeline.h"
+#include "cairn/report/explain/support/explain.h"
+#include "cairn/report/explain/support/transfers.h"
 
 // Writes the Trace Event Format. A slice is a complete event (X). Of two slices of one thread, one may contain the
 // other, but they must not overlap in any other way. Counters are events C. A flow is a pair of events s and f with the

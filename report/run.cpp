@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 #include "cairn/report/html/support/words.h"
 #include "cairn/report/pages.h"
 #include "cairn/report/perfetto.h"
-#include "cairn/report/words.h"
+#include "cairn/report/support/words.h"
 
 namespace cairn::report {
 

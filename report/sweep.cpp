@@ -6,11 +6,11 @@
 #include <string>
 #include <utility>
 
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 #include "cairn/report/html/report.h"
 #include "cairn/report/html/support/words.h"
 #include "cairn/report/pages.h"
-#include "cairn/report/words.h"
+#include "cairn/report/support/words.h"
 
 namespace cairn::report {
 

@@ -9,8 +9,8 @@
 
 #include "cairn/core/cost_unit.h"
 #include "cairn/core/link.h"
-#include "cairn/core/text.h"
-#include "cairn/report/words.h"
+#include "cairn/core/support/text.h"
+#include "cairn/report/support/words.h"
 
 // Makes the tables that `info`, `run` and `simulate` print.
 namespace cairn::report {

@@ -1,4 +1,4 @@
-#include "cairn/report/explain/transfers.h"
+#include "cairn/report/explain/support/transfers.h"
 
 #include <fmt/format.h>
 
@@ -7,9 +7,9 @@
 
 #include "cairn/core/cost_unit.h"
 #include "cairn/core/link.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 #include "cairn/report/support/json.h"
-#include "cairn/report/words.h"
+#include "cairn/report/support/words.h"
 
 // Makes the table rows and the JSON about the transfers between device memory and host memory.
 namespace cairn::report {

@@ -6,11 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include "cairn/core/text.h"
-#include "cairn/report/explain/transfers.h"
+#include "cairn/core/support/text.h"
+#include "cairn/report/explain/support/transfers.h"
 #include "cairn/report/html/support/words.h"
 #include "cairn/report/pages.h"
-#include "cairn/report/words.h"
+#include "cairn/report/support/words.h"
 
 // Makes the parts of pages that are about transfers between device memory and host memory.
 namespace cairn::report {

@@ -1,4 +1,4 @@
-#include "cairn/report/words.h"
+#include "cairn/report/support/words.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include "cairn/core/formats/files.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/schedule.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 #include "cairn/report/html/support/words.h"
 
 namespace cairn::report {

@@ -12,7 +12,7 @@
 #include "cairn/core/error.h"
 #include "cairn/core/graph.h"
 #include "cairn/core/support/memory.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 #include "cairn/runtime/support/execution.h"
 
 namespace cairn::runtime {

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "cairn/core/error.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 
 namespace cairn::runtime {
 namespace {

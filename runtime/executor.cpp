@@ -9,7 +9,7 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/support/bf16.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 #include "cairn/runtime/support/element.h"
 #include "cairn/runtime/support/residents.h"
 

@@ -78,8 +78,8 @@ struct Program {
   std::vector<OutputLocation> outputs;
   std::vector<Location> frees;
   std::vector<KeptOutput> kept;  ///< every kept output, ascending by node and output
-  /// The copies between device and host in the order in which the link carries them (core/timeline.h). An evict comes
-  /// before its fetches.
+  /// The copies between device and host in the order in which the link carries them (core/support/timeline.h). An evict
+  /// comes before its fetches.
   std::vector<Copy> copies;
   std::vector<std::int32_t> copies_by_finish;  ///< indices of `copies`, ascending by Copy::finish, then by index
   std::int64_t arena_bytes = 0;                ///< size of the arena that the plan needs

@@ -13,9 +13,9 @@
 namespace cairn::sim {
 
 /// A copy of a value between device and host (an evict or a fetch) in a candidate, as the simulator reads it. A
-/// candidate's copies form an array, sorted in the order in which the link starts them (core/timeline.h). So a walk
-/// through the steps meets the starts of copies in the order of the array. The fields by_finish and by_made store two
-/// more orders of the same copies.
+/// candidate's copies form an array, sorted in the order in which the link starts them (core/support/timeline.h). So a
+/// walk through the steps meets the starts of copies in the order of the array. The fields by_finish and by_made store
+/// two more orders of the same copies.
 struct alignas(16) Copy {
   static constexpr std::int32_t kFetch = 1;  ///< copy to the device; without this bit, copy to the host
   static constexpr std::int32_t kLastFetch =

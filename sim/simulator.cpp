@@ -3,7 +3,7 @@
 #include <string>
 
 #include "cairn/core/error.h"
-#include "cairn/sim/dominance.h"
+#include "cairn/sim/support/dominance.h"
 
 namespace cairn::sim {
 

@@ -35,7 +35,7 @@ class Simulator {
   virtual void evaluate(const ScheduleBatch& batch, Outcomes& outcomes) = 0;
   virtual Profiles profiles(const ScheduleBatch& batch) = 0;
   /// Returns the ascending indices of the profiles that no other profile dominates (DominanceSet::non_dominated in
-  /// sim/dominance.h).
+  /// sim/support/dominance.h).
   virtual std::vector<std::int64_t> non_dominated(const CanonicalBatch& profiles);
 
   /// Generates candidates first .. first + count - 1 of the generator.

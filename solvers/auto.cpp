@@ -19,7 +19,7 @@
 #include "cairn/core/error.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/threads.h"
-#include "cairn/solvers/common/incumbent.h"
+#include "cairn/solvers/common/support/incumbent.h"
 #include "cairn/solvers/engines/engine.h"
 #include "cairn/solvers/registry.h"
 #include "cairn/solvers/remat/anneal/population.h"

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "cairn/core/error.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 #include "cairn/solvers/engines/engine.h"
 #include "cairn/solvers/internal/auto.h"
-#include "cairn/solvers/order/order.h"
+#include "cairn/solvers/order/support/order.h"
 #include "cairn/solvers/remat/baselines/baselines.h"
 #include "cairn/solvers/remat/exact/exact_remat.h"
 #include "cairn/solvers/remat/hiremate/hiremate.h"

@@ -9,7 +9,7 @@
 #include "cairn/bench/pumpkin_chains.h"
 #include "cairn/bench/rate.h"
 #include "cairn/cuda/support/accelerator.h"
-#include "cairn/solvers/common/accelerator.h"
+#include "cairn/solvers/common/support/accelerator.h"
 
 namespace cairn::bench {
 namespace {

@@ -21,7 +21,7 @@
 #include "cairn/core/formats/support/json.h"
 #include "cairn/core/support/op_attrs.h"
 #include "cairn/core/support/sum_limit.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 
 namespace cairn::core {
 namespace formats {

@@ -4,7 +4,7 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/formats/support/json.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 
 namespace cairn::core {
 namespace {

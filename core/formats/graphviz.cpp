@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include "cairn/core/formats/files.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 
 namespace cairn::core {
 namespace {

@@ -14,7 +14,7 @@
 #include "cairn/core/error.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/core/formats/support/json.h"
-#include "cairn/core/formats/tensors.h"
+#include "cairn/core/formats/support/tensors.h"
 
 static_assert(std::endian::native == std::endian::little, "tensors are stored as they are in memory");
 

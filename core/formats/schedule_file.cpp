@@ -8,7 +8,7 @@
 #include "cairn/core/formats/support/json.h"
 #include "cairn/core/formats/support/transfers.h"
 #include "cairn/core/profile.h"
-#include "cairn/core/timeline.h"
+#include "cairn/core/support/timeline.h"
 
 namespace cairn::core {
 namespace formats {

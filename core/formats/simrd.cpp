@@ -29,7 +29,7 @@
 #include "cairn/core/error.h"
 #include "cairn/core/formats/support/json.h"
 #include "cairn/core/support/sum_limit.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 
 namespace cairn::core::formats {
 namespace {

@@ -7,8 +7,8 @@
 #include "cairn/core/error.h"
 #include "cairn/core/machine/support/machine.h"
 
-/// This file computes how many thread blocks, of which size, execute a given number of Teams (core/machine/team.h). It
-/// calls no function of CUDA, so that it can be tested without a device.
+/// This file computes how many thread blocks, of which size, execute a given number of Teams
+/// (core/machine/support/team.h). It calls no function of CUDA, so that it can be tested without a device.
 namespace cairn::cuda {
 
 /// Number of teams per block if a team is one thread.

@@ -8,10 +8,10 @@
 #include <type_traits>
 
 #include "cairn/core/host_device.h"
-#include "cairn/core/machine/team.h"
+#include "cairn/core/machine/support/team.h"
 #include "cairn/cuda/internal/machine.h"
 
-/// This file defines the Teams (groups of cooperating threads, core/machine/team.h) of GPUs, and how a Machine
+/// This file defines the Teams (groups of cooperating threads, core/machine/support/team.h) of GPUs, and how a Machine
 /// (core/machine/support/machine.h) launches kernels on them.
 namespace cairn::cuda {
 

@@ -8,7 +8,7 @@
 #include <type_traits>
 
 #include "cairn/core/machine/support/machine.h"
-#include "cairn/core/machine/team.h"
+#include "cairn/core/machine/support/team.h"
 #include "cairn/cuda/internal/launch_shape.h"
 #include "cairn/cuda/internal/runtime.h"
 

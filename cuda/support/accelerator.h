@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "cairn/solvers/common/accelerator.h"
+#include "cairn/solvers/common/support/accelerator.h"
 
 namespace cairn::cuda {
 

@@ -5,11 +5,11 @@
 #include <span>
 
 #include "cairn/sim/canonical_batch.h"
-#include "cairn/sim/dominance.h"
+#include "cairn/sim/support/dominance.h"
 
-/// These functions do on a GPU what the functions of the same names in sim/canonical_batch.h and sim/dominance.h do on
-/// the host, with the same results. `ordinal` is the index of the GPU among the visible ones. They throw DeviceError if
-/// there is no such GPU, or if its memory is too small.
+/// These functions do on a GPU what the functions of the same names in sim/canonical_batch.h and
+/// sim/support/dominance.h do on the host, with the same results. `ordinal` is the index of the GPU among the visible
+/// ones. They throw DeviceError if there is no such GPU, or if its memory is too small.
 namespace cairn::cuda {
 
 /// Computes the canonical form (core/dominance.h) of many memory profiles, as sim::canonical_batch does.

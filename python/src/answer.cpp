@@ -9,14 +9,14 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/profile.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 #include "cairn/python/src/bindings.h"
 #include "cairn/python/src/call.h"
 #include "cairn/report/pages.h"
 #include "cairn/report/perfetto.h"
 #include "cairn/report/support/explanation.h"
 #include "cairn/report/support/json.h"
-#include "cairn/report/words.h"
+#include "cairn/report/support/words.h"
 #include "cairn/solvers/registry.h"
 
 namespace cairn::python {

@@ -6,7 +6,7 @@
 
 #include "cairn/core/error.h"
 #include "cairn/pipeline/run.h"
-#include "cairn/report/words.h"
+#include "cairn/report/support/words.h"
 
 namespace cairn::python {
 namespace {

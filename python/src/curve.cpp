@@ -8,13 +8,13 @@
 #include <optional>
 #include <utility>
 
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 #include "cairn/python/src/answer.h"
 #include "cairn/python/src/bindings.h"
 #include "cairn/python/src/call.h"
 #include "cairn/report/pages.h"
 #include "cairn/report/support/json.h"
-#include "cairn/report/words.h"
+#include "cairn/report/support/words.h"
 #include "cairn/solvers/fit/least_budget.h"
 
 namespace cairn::python {

@@ -5,10 +5,10 @@
 #include <limits>
 
 #include "cairn/core/error.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 #include "cairn/pipeline/request.h"
 #include "cairn/python/src/bindings.h"
-#include "cairn/report/words.h"
+#include "cairn/report/support/words.h"
 #include "cairn/solvers/fit/problem.h"
 
 namespace cairn::python {

@@ -9,7 +9,7 @@
 #include "cairn/core/error.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/core/profile.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 #include "cairn/pipeline/request.h"
 #include "cairn/python/src/bindings.h"
 #include "cairn/python/src/call.h"

@@ -9,7 +9,7 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/limit.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 #include "cairn/pipeline/device_memory.h"
 #include "cairn/python/src/answer.h"
 #include "cairn/python/src/bindings.h"
@@ -17,7 +17,7 @@
 #include "cairn/report/pages.h"
 #include "cairn/report/support/explanation.h"
 #include "cairn/report/support/json.h"
-#include "cairn/report/words.h"
+#include "cairn/report/support/words.h"
 
 namespace cairn::python {
 namespace {

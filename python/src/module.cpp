@@ -1,6 +1,6 @@
 
 #include "cairn/core/error.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 #include "cairn/core/threads.h"
 #include "cairn/core/version.h"
 #include "cairn/python/src/bindings.h"

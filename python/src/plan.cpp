@@ -8,7 +8,7 @@
 
 #include "cairn/core/formats/files.h"
 #include "cairn/core/limit.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 #include "cairn/python/src/bindings.h"
 #include "cairn/python/src/call.h"
 #include "cairn/report/support/json.h"

@@ -10,7 +10,7 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/precision.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 #include "cairn/pipeline/backend.h"
 #include "cairn/pipeline/request.h"
 #include "cairn/python/src/answer.h"
@@ -20,7 +20,7 @@
 #include "cairn/report/pages.h"
 #include "cairn/report/support/explanation.h"
 #include "cairn/report/support/json.h"
-#include "cairn/report/words.h"
+#include "cairn/report/support/words.h"
 
 namespace cairn::python {
 namespace {

@@ -11,13 +11,13 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/limit.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 #include "cairn/pipeline/backend.h"
 #include "cairn/python/src/bindings.h"
 #include "cairn/python/src/call.h"
 #include "cairn/report/pages.h"
 #include "cairn/report/support/json.h"
-#include "cairn/report/words.h"
+#include "cairn/report/support/words.h"
 
 namespace cairn::python {
 namespace {

@@ -18,7 +18,7 @@
 #include "cairn/python/src/choice.h"
 #include "cairn/report/pages.h"
 #include "cairn/report/support/json.h"
-#include "cairn/report/words.h"
+#include "cairn/report/support/words.h"
 
 namespace cairn::python {
 namespace {

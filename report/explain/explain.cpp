@@ -1,4 +1,4 @@
-#include "cairn/report/explain/explain.h"
+#include "cairn/report/explain/support/explain.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "cairn/report/explain/transfers.h"
+#include "cairn/report/explain/support/transfers.h"
 
 #include <algorithm>
 #include <iterator>

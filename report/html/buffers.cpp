@@ -6,7 +6,7 @@
 #include <map>
 #include <string_view>
 
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 
 namespace cairn::report::html {
 namespace {

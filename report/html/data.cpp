@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "cairn/core/profile.h"
-#include "cairn/core/text.h"
-#include "cairn/core/timeline.h"
+#include "cairn/core/support/text.h"
+#include "cairn/core/support/timeline.h"
 #include "cairn/core/version.h"
-#include "cairn/report/explain/explain.h"
+#include "cairn/report/explain/support/explain.h"
 #include "cairn/report/html/internal/buffers.h"
 #include "cairn/report/html/report.h"
 #include "cairn/report/html/support/words.h"

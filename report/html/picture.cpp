@@ -7,7 +7,7 @@
 #include <cmath>
 #include <string_view>
 
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 #include "cairn/report/html/report.h"
 #include "cairn/report/html/support/words.h"
 

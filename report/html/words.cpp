@@ -6,7 +6,7 @@
 #include <cmath>
 #include <utility>
 
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 
 namespace cairn::report {
 

@@ -8,12 +8,12 @@
 
 #include "cairn/core/graph.h"
 #include "cairn/core/schedule.h"
-#include "cairn/report/explain/explain.h"
-#include "cairn/report/explain/transfers.h"
+#include "cairn/report/explain/support/explain.h"
+#include "cairn/report/explain/support/transfers.h"
 #include "cairn/report/support/json.h"
 
 /// Formats explanations for `info`, `solve` and `run`: which tensors make up the peak, what recomputation saves
-/// (report/explain/explain.h), and which values move to the host (report/explain/transfers.h).
+/// (report/explain/support/explain.h), and which values move to the host (report/explain/support/transfers.h).
 namespace cairn::report {
 
 /// Explains the baseline's peak and, if there is a schedule, that schedule's peak.

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cairn/core/host_device.h"
-#include "cairn/core/machine/team.h"
+#include "cairn/core/machine/support/team.h"
 #include "cairn/core/precision.h"
 #include "cairn/runtime/device/ops.h"
 #include "cairn/runtime/device/synthetic.h"

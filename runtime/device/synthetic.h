@@ -5,7 +5,7 @@
 #include <span>
 
 #include "cairn/core/host_device.h"
-#include "cairn/core/machine/team.h"
+#include "cairn/core/machine/support/team.h"
 #include "cairn/runtime/device/call.h"
 #include "cairn/runtime/device/elements.h"
 #include "cairn/runtime/support/element.h"

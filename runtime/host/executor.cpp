@@ -12,7 +12,7 @@
 #include "cairn/core/error.h"
 #include "cairn/core/precision.h"
 #include "cairn/core/support/memory.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 #include "cairn/runtime/host/copies.h"
 #include "cairn/runtime/host/kernels.h"
 #include "cairn/runtime/host/synthetic.h"

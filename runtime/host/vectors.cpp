@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "cairn/core/processor.h"
+#include "cairn/core/support/processor.h"
 
 namespace cairn::runtime::vectors {
 namespace {

@@ -15,7 +15,7 @@
 #include "cairn/sim/device/canonical_batch.h"
 #include "cairn/sim/device/intrinsics.h"
 #include "cairn/sim/device/shared_items.h"
-#include "cairn/sim/dominance.h"
+#include "cairn/sim/support/dominance.h"
 
 /// Decides dominance among many memory profiles on any Machine (core/machine/support/machine.h).
 ///
@@ -490,7 +490,7 @@ struct FilterTies {
   }
 };
 
-/// The DominanceSet of sim/dominance.h on any Machine. The machine must outlive the set and must be bound
+/// The DominanceSet of sim/support/dominance.h on any Machine. The machine must outlive the set and must be bound
 /// (Machine::bind) while the set is constructed.
 template <class Machine>
 class DominanceSet : public sim::DominanceSet {

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "cairn/core/machine/team.h"
+#include "cairn/core/machine/support/team.h"
 #include "cairn/sim/device/graph_tables.h"
 #include "cairn/sim/device/intrinsics.h"
 #include "cairn/sim/device/lanes.h"

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "cairn/core/machine/team.h"
+#include "cairn/core/machine/support/team.h"
 #include "cairn/sim/device/graph_tables.h"
 #include "cairn/sim/device/intrinsics.h"
 #include "cairn/sim/device/lanes.h"

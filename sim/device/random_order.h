@@ -7,7 +7,7 @@
 
 #include "cairn/core/graph.h"
 #include "cairn/core/host_device.h"
-#include "cairn/core/machine/team.h"
+#include "cairn/core/machine/support/team.h"
 #include "cairn/sim/device/graph_tables.h"
 #include "cairn/sim/device/intrinsics.h"
 #include "cairn/sim/device/philox.h"

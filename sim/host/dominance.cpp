@@ -1,4 +1,4 @@
-#include "cairn/sim/dominance.h"
+#include "cairn/sim/support/dominance.h"
 
 #include <algorithm>
 

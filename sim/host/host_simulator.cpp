@@ -11,9 +11,9 @@
 #include "cairn/sim/device/random_order.h"
 #include "cairn/sim/device/rewind.h"
 #include "cairn/sim/device/walk.h"
-#include "cairn/sim/dominance.h"
 #include "cairn/sim/host/lockstep.h"
 #include "cairn/sim/simulator.h"
+#include "cairn/sim/support/dominance.h"
 
 namespace cairn::sim {
 namespace {

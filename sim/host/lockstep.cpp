@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "cairn/core/processor.h"
+#include "cairn/core/support/processor.h"
 
 namespace cairn::sim {
 namespace {

@@ -1,4 +1,4 @@
-#include "cairn/solvers/common/incumbent.h"
+#include "cairn/solvers/common/support/incumbent.h"
 
 #include <algorithm>
 #include <iterator>

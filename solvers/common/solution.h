@@ -11,9 +11,7 @@
 #include "cairn/core/graph.h"
 #include "cairn/core/limit.h"
 #include "cairn/core/schedule.h"
-#include "cairn/solvers/common/accelerator.h"
 #include "cairn/solvers/common/bound.h"
-#include "cairn/solvers/common/peers.h"
 
 namespace cairn::sim {
 class Simulator;
@@ -21,6 +19,8 @@ class Simulator;
 
 namespace cairn::solvers {
 
+class Accelerator;
+class Peers;
 struct TreeDecomposition;
 
 struct Progress {

@@ -14,8 +14,8 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/limit.h"
-#include "cairn/solvers/common/front.h"
 #include "cairn/solvers/common/support/admissible.h"
+#include "cairn/solvers/common/support/front.h"
 #include "cairn/solvers/fit/internal/fit_with_transfers.h"
 #include "cairn/solvers/fit/internal/overrun.h"
 #include "cairn/solvers/fit/internal/placed_plan.h"

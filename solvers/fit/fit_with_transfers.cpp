@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cairn/core/profile.h"
-#include "cairn/solvers/offload/solve.h"
+#include "cairn/solvers/offload/support/solve.h"
 
 namespace cairn::fit {
 namespace {

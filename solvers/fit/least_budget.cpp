@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "cairn/core/limit.h"
-#include "cairn/solvers/common/incumbent.h"
+#include "cairn/solvers/common/support/incumbent.h"
 #include "cairn/solvers/fit/internal/least_with_transfers.h"
 #include "cairn/solvers/fit/internal/overrun.h"
 #include "cairn/solvers/fit/internal/placed_plan.h"

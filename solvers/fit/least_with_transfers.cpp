@@ -10,7 +10,7 @@
 
 #include "cairn/core/limit.h"
 #include "cairn/core/profile.h"
-#include "cairn/solvers/offload/solve.h"
+#include "cairn/solvers/offload/support/solve.h"
 
 namespace cairn::fit {
 namespace {

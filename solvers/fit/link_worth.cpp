@@ -8,8 +8,8 @@
 
 #include "cairn/core/profile.h"
 #include "cairn/core/schedule.h"
-#include "cairn/solvers/common/front.h"
-#include "cairn/solvers/offload/offload.h"
+#include "cairn/solvers/common/support/front.h"
+#include "cairn/solvers/offload/support/offload.h"
 
 namespace cairn::fit {
 namespace {

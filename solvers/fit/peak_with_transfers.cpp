@@ -13,7 +13,7 @@
 #include "cairn/solvers/fit/internal/fit_with_transfers.h"
 #include "cairn/solvers/fit/internal/least_with_transfers.h"
 #include "cairn/solvers/offload/bound/makespan_bound.h"
-#include "cairn/solvers/offload/solve.h"
+#include "cairn/solvers/offload/support/solve.h"
 #include "cairn/solvers/remat/bound/cut/cut_bound.h"
 
 namespace cairn::fit {

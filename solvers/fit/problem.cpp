@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "cairn/core/formats/files.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 
 namespace cairn::fit {
 namespace {

@@ -1,7 +1,7 @@
 // Searches for transfers that bring schedules within a memory budget (offload.h). The schedules from which the search
 // starts are called starts.
 
-#include "cairn/solvers/offload/offload.h"
+#include "cairn/solvers/offload/support/offload.h"
 
 #include <algorithm>
 #include <limits>
@@ -12,7 +12,7 @@
 #include "cairn/core/error.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/support/random.h"
-#include "cairn/core/timeline.h"
+#include "cairn/core/support/timeline.h"
 #include "cairn/solvers/offload/internal/construct.h"
 #include "cairn/solvers/offload/internal/improve.h"
 #include "cairn/solvers/offload/internal/steps.h"

@@ -1,7 +1,7 @@
 // Searches for schedules with recomputation and transfers (solve.h). Makes several schedules by a solver that only
 // handles recomputation, and calls offload() with them as its starts, i.e. as the schedules from which it begins.
 
-#include "cairn/solvers/offload/solve.h"
+#include "cairn/solvers/offload/support/solve.h"
 
 #include <algorithm>
 #include <cmath>

@@ -9,11 +9,11 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/profile.h"
-#include "cairn/core/text.h"
-#include "cairn/solvers/common/incumbent.h"
+#include "cairn/core/support/text.h"
+#include "cairn/solvers/common/support/incumbent.h"
 #include "cairn/solvers/order/internal/exact.h"
 #include "cairn/solvers/order/internal/reduction.h"
-#include "cairn/solvers/order/order.h"
+#include "cairn/solvers/order/support/order.h"
 
 namespace cairn::solvers {
 namespace {

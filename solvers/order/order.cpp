@@ -2,7 +2,7 @@
 // searched for an order of least peak. A dominant order of a part (order.h) can replace any other order of the part
 // without raising the peak of the graph.
 
-#include "cairn/solvers/order/order.h"
+#include "cairn/solvers/order/support/order.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "cairn/core/machine/support/thread_pool.h"
-#include "cairn/solvers/common/incumbent.h"
+#include "cairn/solvers/common/support/incumbent.h"
 #include "cairn/solvers/order/internal/dominant.h"
 #include "cairn/solvers/order/internal/exact.h"
 #include "cairn/solvers/order/internal/min_cut.h"

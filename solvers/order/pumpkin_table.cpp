@@ -9,6 +9,8 @@
 #include <numeric>
 #include <utility>
 
+#include "cairn/solvers/common/support/accelerator.h"
+
 namespace cairn::solvers {
 
 PumpkinTable::PumpkinTable(std::span<const PumpkinBranch> branches, std::int64_t released) : branches_(branches) {

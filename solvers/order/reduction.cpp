@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "cairn/solvers/common/support/accelerator.h"
+
 namespace cairn::solvers {
 
 namespace {

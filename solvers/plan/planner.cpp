@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "cairn/core/error.h"
-#include "cairn/core/timeline.h"
+#include "cairn/core/support/timeline.h"
 
 namespace cairn::solvers {
 

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "cairn/core/formats/files.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/errors.h"
 #include "cairn/tests/support/folder.h"

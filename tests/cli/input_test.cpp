@@ -15,7 +15,7 @@
 
 #include "cairn/core/formats/files.h"
 #include "cairn/core/support/random.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cli/command.h"
 #include "cairn/tests/support/parts.h"

@@ -3,7 +3,7 @@
 #include "cairn/core/formats/files.h"
 #include "cairn/core/plan.h"
 #include "cairn/core/profile.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cli/command.h"
 

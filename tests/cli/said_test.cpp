@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "cairn/core/formats/files.h"
-#include "cairn/core/text.h"
-#include "cairn/report/words.h"
+#include "cairn/core/support/text.h"
+#include "cairn/report/support/words.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cli/command.h"
 #include "cairn/tests/support/parts.h"

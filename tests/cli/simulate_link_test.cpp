@@ -5,7 +5,7 @@
 
 #include "cairn/core/formats/support/transfers.h"
 #include "cairn/core/link.h"
-#include "cairn/core/timeline.h"
+#include "cairn/core/support/timeline.h"
 #include "cairn/sim/generator.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cli/command.h"

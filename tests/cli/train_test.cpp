@@ -1,7 +1,7 @@
 // Tests `cairn train`: bits of losses and weights, checkpoints, interruption, and refused input.
 #include <random>
 
-#include "cairn/core/formats/tensors.h"
+#include "cairn/core/formats/support/tensors.h"
 #include "cairn/tests/cli/command.h"
 
 namespace cairn::tests::train_test {

@@ -1,7 +1,7 @@
 // Tests --link and --host-budget: what solve, info and pareto print about transfers, and the messages about bad input.
 #include "cairn/core/formats/files.h"
 #include "cairn/core/profile.h"
-#include "cairn/core/timeline.h"
+#include "cairn/core/support/timeline.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cli/command.h"
 #include "cairn/tests/support/parts.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cairn/core/graph.h"
-#include "cairn/core/node_sum.h"
+#include "cairn/core/support/node_sum.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/reference_order.h"
 #include "cairn/tests/support/show.h"

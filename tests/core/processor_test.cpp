@@ -1,4 +1,4 @@
-#include "cairn/core/processor.h"
+#include "cairn/core/support/processor.h"
 
 #include "cairn/tests/catch.h"
 

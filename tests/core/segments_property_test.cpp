@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cairn/core/dominance.h"
-#include "cairn/core/node_sum.h"
+#include "cairn/core/support/node_sum.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/core/order_cases.h"
 #include "cairn/tests/support/random_graph.h"

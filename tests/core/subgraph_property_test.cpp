@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cairn/core/error.h"
-#include "cairn/core/subgraph.h"
+#include "cairn/core/support/subgraph.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/reference.h"
 #include "cairn/tests/support/random_graph.h"

@@ -1,4 +1,4 @@
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 
 #include <array>
 #include <limits>

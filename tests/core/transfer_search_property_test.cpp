@@ -9,7 +9,7 @@
 #include "cairn/core/link.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/schedule.h"
-#include "cairn/core/timeline.h"
+#include "cairn/core/support/timeline.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/transfer_search.h"
 #include "cairn/tests/support/random_graph.h"

@@ -10,7 +10,7 @@
 #include "cairn/core/link.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/schedule.h"
-#include "cairn/core/timeline.h"
+#include "cairn/core/support/timeline.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/transfers.h"
 #include "cairn/tests/support/errors.h"

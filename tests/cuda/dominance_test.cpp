@@ -5,7 +5,7 @@
 
 #include "cairn/core/dominance.h"
 #include "cairn/sim/canonical_batch.h"
-#include "cairn/sim/dominance.h"
+#include "cairn/sim/support/dominance.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cuda/no_device.h"
 #include "cairn/tests/sim/dominance_cases.h"

@@ -1,7 +1,7 @@
 #include "cairn/solvers/order/device/pumpkin.h"
 
 #include "cairn/cuda/support/accelerator.h"
-#include "cairn/solvers/common/accelerator.h"
+#include "cairn/solvers/common/support/accelerator.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cuda/no_device.h"
 #include "cairn/tests/solvers/order/pumpkin_cases.h"

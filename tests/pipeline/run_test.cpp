@@ -7,7 +7,7 @@
 #include "cairn/core/formats/files.h"
 #include "cairn/pipeline/graph_source.h"
 #include "cairn/report/pages.h"
-#include "cairn/report/words.h"
+#include "cairn/report/support/words.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/errors.h"
 #include "cairn/tests/support/random_graph.h"

@@ -1,4 +1,4 @@
-#include "cairn/pipeline/schedule_cache.h"
+#include "cairn/pipeline/support/schedule_cache.h"
 
 #include <cstdlib>
 #include <filesystem>

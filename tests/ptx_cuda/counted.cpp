@@ -23,7 +23,7 @@
 #include "cairn/cuda/support/simulator.h"
 #include "cairn/models/registry.h"
 #include "cairn/sim/simulator.h"
-#include "cairn/solvers/common/accelerator.h"
+#include "cairn/solvers/common/support/accelerator.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cuda/no_device.h"
 #include "cairn/tests/fake_cuda/fake_cuda.h"

@@ -16,7 +16,7 @@
 #include "cairn/core/link.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/schedule.h"
-#include "cairn/core/timeline.h"
+#include "cairn/core/support/timeline.h"
 #include "cairn/tests/reference/reference.h"
 
 /// These are the definitions of transfers between device and host, written literally and without regard to speed. They

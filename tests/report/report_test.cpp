@@ -7,7 +7,7 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/profile.h"
-#include "cairn/report/explain/explain.h"
+#include "cairn/report/explain/support/explain.h"
 #include "cairn/report/pages.h"
 #include "cairn/solvers/fit/solve.h"
 #include "cairn/tests/catch.h"

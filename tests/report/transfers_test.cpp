@@ -1,5 +1,5 @@
 // Tests what reports say about transfers between device and host: explanations, table rows, JSON and pages.
-#include "cairn/report/explain/transfers.h"
+#include "cairn/report/explain/support/transfers.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "cairn/core/profile.h"
-#include "cairn/report/explain/explain.h"
+#include "cairn/report/explain/support/explain.h"
 #include "cairn/report/html/report.h"
 #include "cairn/report/pages.h"
 #include "cairn/report/support/explanation.h"
 #include "cairn/report/support/json.h"
-#include "cairn/report/words.h"
+#include "cairn/report/support/words.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/errors.h"
 #include "cairn/tests/support/json.h"

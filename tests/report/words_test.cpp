@@ -1,5 +1,5 @@
 // Tests the sentences that both the command and the Python package print.
-#include "cairn/report/words.h"
+#include "cairn/report/support/words.h"
 
 #include "cairn/core/graph.h"
 #include "cairn/core/profile.h"

@@ -16,7 +16,7 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/profile.h"
-#include "cairn/core/timeline.h"
+#include "cairn/core/support/timeline.h"
 #include "cairn/runtime/overlap.h"
 #include "cairn/runtime/support/execution.h"
 #include "cairn/tests/catch.h"

@@ -9,7 +9,7 @@
 #include "cairn/sim/canonical_batch.h"
 #include "cairn/sim/device/canonical_batch.h"
 #include "cairn/sim/device/dominance.h"
-#include "cairn/sim/dominance.h"
+#include "cairn/sim/support/dominance.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/core/order_cases.h"
 #include "cairn/tests/sim/dominance_cases.h"

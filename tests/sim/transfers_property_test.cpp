@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cairn/core/error.h"
-#include "cairn/core/timeline.h"
+#include "cairn/core/support/timeline.h"
 #include "cairn/sim/device/machine_simulator.h"
 #include "cairn/sim/host/lockstep.h"
 #include "cairn/sim/simulator.h"

@@ -1,4 +1,4 @@
-#include "cairn/solvers/common/accelerator.h"
+#include "cairn/solvers/common/support/accelerator.h"
 
 #include <cstdint>
 #include <stdexcept>
@@ -8,7 +8,7 @@
 #include "cairn/models/random_graphs.h"
 #include "cairn/solvers/order/device/key_orders.h"
 #include "cairn/solvers/order/device/pumpkin_kernel.h"
-#include "cairn/solvers/order/order.h"
+#include "cairn/solvers/order/support/order.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/reference.h"
 #include "cairn/tests/support/fiber_machine.h"

@@ -4,7 +4,7 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/profile.h"
-#include "cairn/solvers/common/incumbent.h"
+#include "cairn/solvers/common/support/incumbent.h"
 #include "cairn/solvers/registry.h"
 #include "cairn/solvers/remat/kumar/tw_remat.h"
 #include "cairn/tests/catch.h"

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "cairn/core/error.h"
-#include "cairn/core/node_sum.h"
 #include "cairn/core/plan.h"
 #include "cairn/core/profile.h"
+#include "cairn/core/support/node_sum.h"
 #include "cairn/solvers/plan/planner.h"
 #include "cairn/solvers/registry.h"
 #include "cairn/tests/catch.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cairn/core/machine/support/machine.h"
-#include "cairn/core/machine/team.h"
+#include "cairn/core/machine/support/team.h"
 #include "cairn/tests/support/fiber_teams.h"
 
 namespace cairn::tests {

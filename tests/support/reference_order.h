@@ -17,8 +17,8 @@
 
 #include "cairn/core/dominance.h"
 #include "cairn/core/graph.h"
-#include "cairn/core/node_sum.h"
 #include "cairn/core/schedule.h"
+#include "cairn/core/support/node_sum.h"
 #include "cairn/solvers/order/internal/step_graph.h"
 #include "cairn/tests/reference/reference.h"
 #include "cairn/tests/support/random_graph.h"

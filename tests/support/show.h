@@ -9,7 +9,7 @@
 
 #include "cairn/core/dominance.h"
 #include "cairn/core/graph.h"
-#include "cairn/core/node_sum.h"
+#include "cairn/core/support/node_sum.h"
 #include "cairn/solvers/order/internal/step_graph.h"
 
 /// These functions return graphs, orders and profiles as text for messages.

@@ -11,12 +11,12 @@
 #include <utility>
 #include <vector>
 
+#include "cairn/core/machine/support/team.h"
 #include "cairn/core/machine/support/thread_pool.h"
-#include "cairn/core/machine/team.h"
 
 /// A Machine is a processor with its own memory: HostMachine is the CPU, and cuda/ has one for a GPU. Device algorithms
-/// are written once, as templates over a Machine and its Teams (core/machine/team.h). They are in sim/device/ (the
-/// simulator), solvers/order/device/ (searches for an order) and runtime/device/ (ops). On the CPU a Team is one
+/// are written once, as templates over a Machine and its Teams (core/machine/support/team.h). They are in sim/device/
+/// (the simulator), solvers/order/device/ (searches for an order) and runtime/device/ (ops). On the CPU a Team is one
 /// thread; on a GPU it is a thread, a warp or a block. A Machine runs its calls in order, but a call can return before
 /// its work is done. All pointers point to the machine's own memory, except the source of upload and the target of
 /// download.

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "cairn/core/node_sum.h"
+#include "cairn/core/support/node_sum.h"
 #include "cairn/solvers/order/device/caduceus.h"
 
 /// This file solves caduceus graphs on the host. Only tests call its functions. Solvers use the search over the orders

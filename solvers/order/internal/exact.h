@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cairn/core/limit.h"
-#include "cairn/solvers/common/incumbent.h"
+#include "cairn/solvers/common/support/incumbent.h"
 #include "cairn/solvers/order/internal/dominant.h"
 #include "cairn/solvers/order/internal/step_graph.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cairn/core/limit.h"
-#include "cairn/solvers/common/accelerator.h"
+#include "cairn/solvers/common/support/accelerator.h"
 #include "cairn/solvers/order/device/key_orders.h"
 #include "cairn/solvers/order/internal/chain.h"
 

@@ -7,7 +7,7 @@
 
 #include "cairn/core/graph.h"
 #include "cairn/core/limit.h"
-#include "cairn/solvers/common/accelerator.h"
+#include "cairn/solvers/common/support/accelerator.h"
 #include "cairn/solvers/order/internal/expansion.h"
 #include "cairn/solvers/order/internal/isolated_subgraph.h"
 #include "cairn/solvers/order/internal/linearizer.h"

@@ -9,8 +9,8 @@
 #include "cairn/core/schedule.h"
 #include "cairn/sim/simulator.h"
 #include "cairn/solvers/common/bound.h"
-#include "cairn/solvers/common/incumbent.h"
 #include "cairn/solvers/common/solution.h"
+#include "cairn/solvers/common/support/incumbent.h"
 
 namespace cairn::solvers {
 

@@ -18,6 +18,7 @@
 #include "cairn/core/support/random.h"
 #include "cairn/core/threads.h"
 #include "cairn/solvers/common/support/costs.h"
+#include "cairn/solvers/common/support/peers.h"
 #include "cairn/solvers/remat/anneal/annealer.h"
 #include "cairn/solvers/remat/exact/live_set_search.h"
 #include "cairn/solvers/remat/exact/window.h"

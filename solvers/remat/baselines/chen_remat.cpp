@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "cairn/solvers/common/incumbent.h"
+#include "cairn/solvers/common/support/incumbent.h"
 #include "cairn/solvers/remat/baselines/baselines.h"
 
 namespace cairn::solvers {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cairn/core/support/editable_schedule.h"
-#include "cairn/solvers/common/incumbent.h"
+#include "cairn/solvers/common/support/incumbent.h"
 #include "cairn/solvers/remat/baselines/baselines.h"
 
 namespace cairn::solvers {

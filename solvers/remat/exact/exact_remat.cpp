@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "cairn/core/error.h"
-#include "cairn/core/text.h"
-#include "cairn/solvers/common/incumbent.h"
+#include "cairn/core/support/text.h"
 #include "cairn/solvers/common/support/costs.h"
+#include "cairn/solvers/common/support/incumbent.h"
 #include "cairn/solvers/remat/exact/live_set_search.h"
 
 namespace cairn::solvers {

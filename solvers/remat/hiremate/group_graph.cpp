@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "cairn/core/subgraph.h"
+#include "cairn/core/support/subgraph.h"
 
 namespace cairn::solvers {
 

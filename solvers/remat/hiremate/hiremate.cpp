@@ -17,7 +17,7 @@
 #include "cairn/core/machine/support/thread_pool.h"
 #include "cairn/core/support/editable_schedule.h"
 #include "cairn/core/threads.h"
-#include "cairn/solvers/common/incumbent.h"
+#include "cairn/solvers/common/support/incumbent.h"
 #include "cairn/solvers/engines/engine.h"
 #include "cairn/solvers/remat/hiremate/group_graph.h"
 #include "cairn/solvers/remat/hiremate/level.h"

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "cairn/core/error.h"
-#include "cairn/solvers/common/incumbent.h"
+#include "cairn/solvers/common/support/incumbent.h"
 #include "cairn/solvers/remat/kumar/path_schedule.h"
 #include "cairn/solvers/remat/repair/evict.h"
 #include "cairn/solvers/remat/repair/least_peak.h"

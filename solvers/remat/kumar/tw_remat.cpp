@@ -14,8 +14,8 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/support/editable_schedule.h"
-#include "cairn/solvers/common/incumbent.h"
 #include "cairn/solvers/common/support/costs.h"
+#include "cairn/solvers/common/support/incumbent.h"
 #include "cairn/solvers/decomposition/tree_decomposition.h"
 #include "cairn/solvers/remat/kumar/tw_program.h"
 #include "cairn/solvers/remat/repair/evict.h"

@@ -5,7 +5,7 @@
 #include "cairn/core/graph.h"
 #include "cairn/core/limit.h"
 #include "cairn/core/support/editable_schedule.h"
-#include "cairn/solvers/common/incumbent.h"
+#include "cairn/solvers/common/support/incumbent.h"
 
 namespace cairn::solvers {
 

@@ -8,7 +8,7 @@
 #include "cairn/core/limit.h"
 #include "cairn/core/support/editable_schedule.h"
 #include "cairn/core/support/random.h"
-#include "cairn/solvers/common/incumbent.h"
+#include "cairn/solvers/common/support/incumbent.h"
 
 namespace cairn::solvers {
 

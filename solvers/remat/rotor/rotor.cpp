@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cairn/core/error.h"
-#include "cairn/solvers/common/incumbent.h"
+#include "cairn/solvers/common/support/incumbent.h"
 #include "cairn/solvers/remat/repair/retain.h"
 #include "cairn/solvers/remat/rotor/block_chain.h"
 #include "cairn/solvers/remat/rotor/block_options.h"

@@ -9,7 +9,7 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/profile.h"
-#include "cairn/core/text.h"
+#include "cairn/core/support/text.h"
 #include "cairn/solvers/common/support/costs.h"
 #include "cairn/solvers/remat/repair/input_ranks.h"
 

@@ -2,7 +2,7 @@
 
 #include "cairn/models/registry.h"
 #include "cairn/pipeline/request.h"
-#include "cairn/report/words.h"
+#include "cairn/report/support/words.h"
 #include "cairn/solvers/fit/objective.h"
 #include "cairn/solvers/fit/solve.h"
 #include "cairn/tests/catch.h"

@@ -6,7 +6,7 @@
 
 #include "cairn/core/plan.h"
 #include "cairn/core/profile.h"
-#include "cairn/core/timeline.h"
+#include "cairn/core/support/timeline.h"
 #include "cairn/solvers/common/support/admissible.h"
 #include "cairn/solvers/fit/curve.h"
 #include "cairn/solvers/fit/least_budget.h"

@@ -6,13 +6,13 @@
 
 #include "cairn/core/formats/files.h"
 #include "cairn/core/profile.h"
-#include "cairn/core/timeline.h"
+#include "cairn/core/support/timeline.h"
 #include "cairn/solvers/offload/internal/construct.h"
 #include "cairn/solvers/offload/internal/improve.h"
 #include "cairn/solvers/offload/internal/priced_graph.h"
 #include "cairn/solvers/offload/internal/state.h"
 #include "cairn/solvers/offload/internal/steps.h"
-#include "cairn/solvers/offload/solve.h"
+#include "cairn/solvers/offload/support/solve.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/schedules.h"
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "cairn/core/profile.h"
-#include "cairn/solvers/offload/solve.h"
+#include "cairn/solvers/offload/support/solve.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/transfer_search.h"
 #include "cairn/tests/solvers/no_engine.h"

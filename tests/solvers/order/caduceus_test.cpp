@@ -8,7 +8,7 @@
 
 #include "cairn/core/dominance.h"
 #include "cairn/core/error.h"
-#include "cairn/core/node_sum.h"
+#include "cairn/core/support/node_sum.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/solvers/order/caduceus_cases.h"
 #include "cairn/tests/support/random_graph.h"

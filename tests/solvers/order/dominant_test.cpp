@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "cairn/core/dominance.h"
-#include "cairn/core/node_sum.h"
 #include "cairn/core/profile.h"
+#include "cairn/core/support/node_sum.h"
 #include "cairn/solvers/order/internal/exact.h"
 #include "cairn/solvers/order/internal/min_cut.h"
 #include "cairn/solvers/order/internal/search.h"

@@ -9,7 +9,7 @@
 #include "cairn/core/error.h"
 #include "cairn/core/profile.h"
 #include "cairn/models/random_graphs.h"
-#include "cairn/solvers/order/order.h"
+#include "cairn/solvers/order/support/order.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/reference.h"
 #include "cairn/tests/solvers/order/order_graphs.h"

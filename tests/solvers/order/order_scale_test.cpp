@@ -3,7 +3,7 @@
 
 #include "cairn/core/profile.h"
 #include "cairn/models/random_graphs.h"
-#include "cairn/solvers/order/order.h"
+#include "cairn/solvers/order/support/order.h"
 #include "cairn/tests/catch.h"
 
 namespace cairn::tests::order_scale_test {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cairn/core/profile.h"
+#include "cairn/solvers/common/support/peers.h"
 #include "cairn/solvers/registry.h"
 #include "cairn/solvers/remat/anneal/annealer.h"
 #include "cairn/solvers/remat/anneal/search.h"

@@ -4,8 +4,8 @@
 
 #include "cairn/core/profile.h"
 #include "cairn/core/schedule.h"
-#include "cairn/solvers/common/front.h"
 #include "cairn/solvers/common/solution.h"
+#include "cairn/solvers/common/support/front.h"
 
 namespace cairn::solvers {
 

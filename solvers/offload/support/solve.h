@@ -1,6 +1,6 @@
 #pragma once
 
-#include "cairn/solvers/offload/offload.h"
+#include "cairn/solvers/offload/support/offload.h"
 #include "cairn/solvers/registry.h"
 
 namespace cairn::solvers {

@@ -8,7 +8,7 @@
 #include "cairn/core/graph.h"
 #include "cairn/core/link.h"
 #include "cairn/core/schedule.h"
-#include "cairn/core/timeline.h"
+#include "cairn/core/support/timeline.h"
 
 /// These functions explain the transfers of a schedule: which values leave the device and for how long, how busy the
 /// link is, and which steps wait for copies. Sizes are in bytes, times in the graph's unit of cost, steps count from 0.
