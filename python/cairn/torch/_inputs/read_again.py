@@ -35,7 +35,8 @@ class ReadAgain:
         returned = [getattr(node, "name", None) for node in _private.outputs(module.graph)]
         of_callers = [names.index(name) for name in self.report.read_again if name in names]
         inputs = of_callers + [names.index(name) for name in self.report.buffers_read_again if name in names]
-        reads_again = bool(self.report.recomputed or inputs or self.report.results_read_again)
+        results = range(self.split) if self.report.results_read_again else self._views_of_saved(module)
+        reads_again = bool(self.report.recomputed or inputs or results)
 
         def call(args):
             if not (reads_again or _private.saves_by_hooks()):
@@ -45,8 +46,8 @@ class ReadAgain:
             result = run(args)
             made = self.alive.latest()
             if made is not None:
-                if self.report.results_read_again:
-                    unchanged.note(self._results_saved(result, returned))
+                if results:
+                    unchanged.note(self._saved_of(result, returned, results))
                 saved = list(zip(returned, result))[self.split:]
                 unchanged.layouts = {name: _layout(t) for name, t in saved if _private.is_plain(t)}
                 if unchanged.hooks:
@@ -70,10 +71,21 @@ class ReadAgain:
 
         return call
 
-    def _results_saved(self, values, names):
-        """Returns {name: value} for the values that are saved for the backward pass and share their storage with a
-        result of the forward pass."""
-        results = {t.untyped_storage().data_ptr() for t in filter(_private.is_plain, values[:self.split])}
+    def _views_of_saved(self, module):
+        """Returns the positions of results that share their storage with another tensor that is saved for the backward
+        pass. Both have version counters of their own, so torch does not notice that the caller writes such a result."""
+        outputs = _private.outputs(module.graph)
+        saved = {}
+        for node in outputs[self.split:]:
+            if getattr(node, "op", "placeholder") != "placeholder":
+                saved.setdefault(_storage_of(node), []).append(node)
+        return [i for i, node in enumerate(outputs[:self.split])
+                if _storage_of(node) is not None and any(other is not node for other in saved.get(_storage_of(node), ()))]
+
+    def _saved_of(self, values, names, positions):
+        """Returns {name: value} for the values that are saved for the backward pass and share their storage with one of
+        the results at these positions."""
+        results = {t.untyped_storage().data_ptr() for t in (values[i] for i in positions) if _private.is_plain(t)}
         return {name: t for name, t in list(zip(names, values))[self.split:]
                 if _private.is_plain(t) and t.untyped_storage().data_ptr() in results}
 
@@ -116,7 +128,7 @@ class ReadAgain:
             what = known.get(name, "a result of the forward pass")
             raise WrittenError(
                 f"{self.report.name}: {what} was written between forward and backward, where torch did not notice (by numpy, "
-                "DLPack, .data, or a kernel that tells nobody), and the backward pass computes from it again: hand on a copy, or "
+                "DLPack, .data, a returned view, or a kernel that tells nobody), and the backward pass reads it: hand on a copy, or "
                 "write it after the backward pass; backend(..., inputs='changing') computes what is made of inputs once")
         if not self.report.recomputed:
             return
@@ -169,6 +181,13 @@ class Unchanged:
 
     def in_place(self, name, tensor):
         return tensor.data_ptr() == self.known[name][0]
+
+
+def _storage_of(node):
+    """Returns a key of the storage of a traced node's tensor; None if there is none."""
+    value = getattr(node, "meta", {}).get("val")
+    is_strided = isinstance(value, torch.Tensor) and value.layout is torch.strided
+    return value.untyped_storage()._cdata if is_strided else None
 
 
 def _layout(tensor):

@@ -135,6 +135,28 @@ class InputsThatAreWritten(OfImages):
                 else:
                     loss.backward()
 
+    def test_a_returned_view_that_is_written_is_an_error(self):
+        """Tests a returned view of a value that the backward pass reads. AOTAutograd gives the view a version counter of
+        its own, so torch does not notice that the view is written."""
+        weight, x = torch.randn(32, 32, requires_grad=True), torch.randn(8, 12, 32)
+
+        def loss_and_view(x):
+            hidden = (x.sin() @ weight).tanh().exp()
+            return hidden.square().mean(), hidden[:, :3]
+
+        for budget in ("100%", "min"):
+            for is_written in (False, True):
+                with self.subTest(budget=budget, is_written=is_written):
+                    torch._dynamo.reset()
+                    loss, view = torch.compile(loss_and_view, backend=backend(budget))(x)
+                    if not is_written:
+                        loss.backward()
+                        continue
+                    with torch.no_grad():
+                        view.add_(1)
+                    with self.assertRaisesRegex(cairn.torch.WrittenError, "a result of the forward pass was written"):
+                        loss.backward()
+
     def test_an_input_that_is_written_after_the_forward_pass_is_an_error(self):
         def refill(x):
             x.untyped_storage().resize_(0)
