@@ -141,15 +141,15 @@ fit::Fit fit_late(char (*answer)(std::size_t call)) {
   constexpr int kCount = 150;
   core::GraphBuilder builder("read late");
   core::Schedule again;  // has a low peak, because it computes the first values again before their second reads
-  for (int i = 0; i < kCount; ++i) builder.add({.name = "n" + std::to_string(i), .size = 1});
+  for (int i = 0; i < kCount; ++i) builder.add({.name = "n" + std::to_string(i), .size = 1, .cost = 1});
   for (int i = 0; i < kCount; ++i) {
-    core::Node node{.name = "all" + std::to_string(i), .inputs = {i}};
+    core::Node node{.name = "all" + std::to_string(i), .cost = 1, .inputs = {i}};
     if (i > 0) node.inputs.push_back(kCount + i - 1);
     builder.add(node);
     again.steps.insert(again.steps.end(), {i, kCount + i});
   }
   for (int i = 0; i < kCount; ++i) {
-    builder.add({.name = "again" + std::to_string(i), .inputs = {i, 2 * kCount - 1}});
+    builder.add({.name = "again" + std::to_string(i), .cost = 1, .inputs = {i, 2 * kCount - 1}});
     again.steps.insert(again.steps.end(), {i, 2 * kCount + i});
   }
   const fit::Problem problem(builder.build(), "140");
@@ -190,7 +190,7 @@ TEST_CASE("where the plan is above the budget, the least budget is searched, the
   CHECK(calls[2].start.steps == Late::low.steps);
 }
 
-TEST_CASE("where the plan of a cheaper schedule does not fit either, lower peaks are asked for") {
+TEST_CASE("lower peaks are asked for while the plan of a cheaper schedule does not fit") {
   const fit::Fit found = fit_late([](std::size_t call) { return call <= 3 ? 'b' : 'l'; });
   CHECK(found.fits());
   const std::vector<LateCall>& calls = Late::calls;

@@ -219,9 +219,12 @@ class Planner:
             lower = self._within(least - max(1, int(step * least)))
             if lower is None:
                 step /= 2
-                lower = self._least_of_pools()  # the search may have found schedules for a budget in between
-            points = min(points, lower, key=self._peak)
-        return points
+            else:
+                points = lower
+        if self.goal is None:
+            return points
+        # the last searches may have found schedules for a budget in between, which the error then names
+        return min(points, self._least_of_pools(), key=self._peak)
 
     def _least_of_pools(self):
         return self._points(self._choice().least()[1])
