@@ -81,8 +81,8 @@ struct Fit : Solved {
 /// schedule and its addresses together for the rest of the limit.
 ///
 /// If the graph has core::Graph::host_memory(), the search for recomputation alone gets a part of the time. The rest is
-/// spent on schedules with transfers (offload/support/solve.h), whose plans must fit into both budgets. All costs are then
-/// makespans, i.e. the time at which the last step and all fetches are over.
+/// spent on schedules with transfers (offload/support/solve.h), whose plans must fit into both budgets. All costs are
+/// then makespans, i.e. the time at which the last step and all fetches are over.
 ///
 /// The schedule's measures are those that the solver has reported; `evaluation` is empty, and callers use
 /// evaluate_again() to check them. After Ctrl-C, a long schedule is not planned.
