@@ -26,14 +26,11 @@ def named(module, inputs, *, options=None, **others):
 
 
 def _backend_of(options):
-    given = dict(options or {})
+    given, of_variable = _with_variable(options)
     unknown = [name for name in given if name not in inspect.signature(backend).parameters]
     if unknown:
         raise cairn.InputError(f"options: backend 'cairn' has no {unknown[0]!r}; it has "
                                f"{', '.join(inspect.signature(backend).parameters)}")
-    of_variable = "budget" not in given and _VARIABLE in os.environ
-    if of_variable:
-        given["budget"] = os.environ[_VARIABLE]
     key = _key(given)
     if key not in _backends:
         try:
@@ -43,16 +40,23 @@ def _backend_of(options):
     return _backends[key]
 
 
-def _key(options):
-    return repr(sorted(options.items(), key=lambda item: item[0]))
+def _with_variable(options):
+    """Returns (the options as a new dict, with the environment variable's budget if they have none; whether the budget
+    is that of the variable)."""
+    given = dict(options or {})
+    of_variable = "budget" not in given and _VARIABLE in os.environ
+    if of_variable:
+        given["budget"] = os.environ[_VARIABLE]
+    return given, of_variable
+
+
+def _key(given):
+    return repr(sorted(given.items(), key=lambda item: item[0]))
 
 
 def _known(options):
     """Returns the backend that was made for these options; None if there is none."""
-    given = dict(options or {})
-    if "budget" not in given and _VARIABLE in os.environ:
-        given["budget"] = os.environ[_VARIABLE]
-    return _backends.get(_key(given))
+    return _backends.get(_key(_with_variable(options)[0]))
 
 
 def _reset():

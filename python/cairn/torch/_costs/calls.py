@@ -141,13 +141,10 @@ def expanded_zeros(op):
     elements are all 0 and take no memory. For each such tensor, torch makes one zero and expands it to the tensor's
     shape. A kernel that cannot read expanded tensors copies the result. The trace counts memory for the whole zero
     tensor, which covers this copy, but not the one zero."""
-    zeros = [s.producer.node.meta["val"] for s in op.reads
-             if s.producer is not None and getattr(s.producer.node, "target", None) is _ZERO_TENSOR]
+    values = [s.producer.node.meta.get("val") for s in op.reads if s.producer is not None and s.producer.node is not None]
     # CUDA's allocator hands out multiples of 512 bytes
-    return sum(512 if zero.device.type == "cuda" else zero.element_size() for zero in zeros)
-
-
-_ZERO_TENSOR = torch.ops.aten._efficientzerotensor.default
+    return sum(512 if zero.device.type == "cuda" else zero.element_size() for zero in values
+               if _private.is_zero_tensor(zero))
 
 
 def _is_number(value):
