@@ -100,7 +100,6 @@ class GraphReport:
     link: str = ""  # link to the host's memory that the plan assumes; empty: nothing moves to the host
     offloaded: list = dataclasses.field(default_factory=list)  # Items whose outputs move to the host and come back
     host_peak: int = 0  # largest number of bytes on the host at one time
-    moved_in_checkpoint: bool = False  # whether the graph has moved values to the host within a checkpoint around it
     waiting: float = 0.0  # time in which operations wait for copies, as a fraction of the time without a budget
 
     @property
@@ -128,8 +127,6 @@ class GraphReport:
         return [text for text, holds in ((not_measured, self._measured_so_far is None),
                                          ("has sizes that depend on data", self.sized_by_data),
                                          ("runs code that depends on data", self.branching),
-                                         ("moves values to the host within a checkpoint around it, where memory may be "
-                                          "freed later than planned", self.moved_in_checkpoint),
                                          ("had a backward pass that kept what was saved for it", self.retained)) if holds]
 
     @property

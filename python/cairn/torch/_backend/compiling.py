@@ -106,18 +106,11 @@ class Compiling:
 
         def call(args):
             self.owner.ran.add(self.report.name)
-            if self.alive.on_host and _private.saving_frame()[0] is not None:
-                self._note_move_in_checkpoint()
             self._note_kernels()
             self._note_storages(args, copied)
             return run(args)
 
         return _private.called_boxed(call)
-
-    def _note_move_in_checkpoint(self):
-        self.report.moved_in_checkpoint = True
-        self.owner.tell(f"{self.report.name} moves values to the host within a checkpoint around it: memory may be freed "
-                        f"later than planned, and a step may take more than {size_text(self.report.promised)} as promised")
 
     def run_backward(self, run, module):
         run = self.alive.backward(self.measured.backward(run, module) if self.measured is not None else run, module)

@@ -41,8 +41,8 @@ class _Call:
                 "torch.utils.checkpoint: torch.compile chose another graph for the recomputation than for the forward pass, "
                 "which has other inputs or results, so that values saved by one do not fit the other's backward pass: compiled "
                 "code may not depend on what changes between both (TORCH_LOGS=recompiles says what differs); "
-                "torch._dynamo.mark_dynamic() has one graph for all sizes from the beginning, or compile a function that calls "
-                "checkpoint()")
+                "torch._dynamo.mark_dynamic() has one graph for all sizes from the beginning, torch.compile(dynamic=False) has none, "
+                "or compile a function that calls checkpoint()")
         numbers = {name: _now(known, given.get(name)) for name, known in self.numbers.items()}
         return self.run(*(numbers[name] if name in numbers else given[name] for name in self.names))
 

@@ -12,6 +12,7 @@ import torch
 
 from .. import _private
 from .._errors import WrittenError
+from .._offload.copies import HOST, empty_on_host
 from .._report import size_text
 from .._rewrite.modules import input_names
 from .sharing import shared
@@ -108,7 +109,7 @@ class ReadAgain:
         another order."""
         for k, name in enumerate(names):
             if _private.is_plain(args[k]) and _layout(args[k]) != layouts.get(name, _layout(args[k])):
-                args[k] = _laid_out(args[k], *layouts[name])
+                args[k] = _laid_out(args[k], *layouts[name], is_on_host=name.startswith(HOST))
 
     def _tell_of_hooks(self, give):
         self.owner.tell(
@@ -194,12 +195,15 @@ def _layout(tensor):
     return tensor.stride(), _private.alignment_of(tensor) if _private.is_there(tensor) else 0
 
 
-def _laid_out(tensor, strides, alignment):
+def _laid_out(tensor, strides, alignment, is_on_host):
     """Returns a copy with these strides and this alignment. Of an expanded dimension (stride 0), only one element is
-    copied."""
+    copied. ``is_on_host``: whether the tensor is a copy on the host of a value of the device."""
     tensor, shape = tensor.detach(), tensor.shape
     tensor = tensor[tuple(slice(0, 1) if step == 0 else slice(None) for step in strides)]
-    new = _private.empty_aligned(tensor.shape, strides, alignment, dtype=tensor.dtype, device=tensor.device)
+    if is_on_host:
+        new = empty_on_host(tensor.shape, strides, alignment, dtype=tensor.dtype)
+    else:
+        new = _private.empty_aligned(tensor.shape, strides, alignment, dtype=tensor.dtype, device=tensor.device)
     return new.copy_(tensor).expand(shape)
 
 

@@ -104,6 +104,22 @@ def host_memory(device, size):
     return _copies_of(device).host_memory(size)
 
 
+def uncounted_memory(size):
+    """Returns memory of the host outside of torch's allocator, as a tensor of bytes. Its alignment is that of torch's
+    tensors, so that the alignment of a copy depends only on its offset."""
+    if size == 0:  # happens if a size depends on data; frombuffer() refuses 0 bytes
+        return torch.empty(0, dtype=torch.uint8)
+    memory = bytearray(size + _private.ALIGNMENT)
+    start = -torch.frombuffer(memory, dtype=torch.uint8).data_ptr() % _private.ALIGNMENT
+    return torch.frombuffer(memory, dtype=torch.uint8, offset=start, count=size)
+
+
+def empty_on_host(shape, strides, alignment, *, dtype):
+    """Does the same as _private.empty_aligned() outside of torch's allocator."""
+    memory = uncounted_memory(alignment + dtype.itemsize * _private.extent(shape, strides))
+    return torch.as_strided(memory[alignment:].view(dtype), shape, strides)
+
+
 _known = {}  # device -> its StreamCopies or BufferCopies
 
 
@@ -186,9 +202,7 @@ class BufferCopies:
 
     @staticmethod
     def host_memory(size):
-        if size == 0:  # happens if a size depends on data; frombuffer() refuses 0 bytes
-            return torch.empty(0, dtype=torch.uint8)
-        return torch.frombuffer(bytearray(size), dtype=torch.uint8)
+        return uncounted_memory(size)
 
     def begin(self, host, value, out):
         source, target = (value, host) if out else (host, value)

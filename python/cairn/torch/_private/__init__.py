@@ -32,7 +32,7 @@ from .running import (as_plain_tensors, autocasts, boxed, called_boxed, compilin
 from .sizes import (DATA_SIZE, OnlyPresentSizes, bound_sizes, hint, input_sizes, is_sized_by_data, is_sym,
                     may_exceed_plan, pin_sizes, plan_exactly, plans_for_larger, shape_env_of,
                     sized_by_data)
-from .tensors import (adds_in_place, alignment_of, copy_of_input, empty_aligned, holders, is_batched, is_plain, is_there,
-                      is_zero_tensor, lacks_memory, negated_when_read, owns_its_memory, tensors_of_storage, weak_storage)
+from .tensors import (ALIGNMENT, adds_in_place, alignment_of, copy_of_input, empty_aligned, extent, holders, is_batched,
+                      is_plain, is_there, is_zero_tensor, lacks_memory, negated_when_read, owns_its_memory, tensors_of_storage, weak_storage)
 from .tracing import (compile_kernel, fake_like, fake_mode_of, inductor_config, replaced_tensors, trace_fake,
                       trace_functional)

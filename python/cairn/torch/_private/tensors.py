@@ -7,7 +7,7 @@ import torch.multiprocessing.reductions
 
 # Bytes. Vectorized kernels work on blocks whose addresses are multiples of this number. So a tensor's address modulo
 # this number can change the order of additions, and thus rounding.
-_ALIGNMENT = 64
+ALIGNMENT = 64
 
 
 def is_plain(value):
@@ -85,15 +85,15 @@ def holders(tensor):
 
 
 def alignment_of(tensor):
-    """Returns a tensor's address modulo _ALIGNMENT."""
-    return tensor.data_ptr() % _ALIGNMENT
+    """Returns a tensor's address modulo ALIGNMENT."""
+    return tensor.data_ptr() % ALIGNMENT
 
 
 def empty_aligned(shape, strides, alignment, *, dtype, device):
-    """Allocates a tensor with this shape, strides and alignment (alignment_of)."""
+    """Allocates a tensor with this shape, strides and alignment (see alignment_of())."""
     width, size = dtype.itemsize, extent(shape, strides)
-    memory = torch.empty(size + _ALIGNMENT // width, dtype=dtype, device=device)
-    return torch.as_strided(memory, shape, strides, (alignment - memory.data_ptr()) % _ALIGNMENT // width)
+    memory = torch.empty(size + ALIGNMENT // width, dtype=dtype, device=device)
+    return torch.as_strided(memory, shape, strides, (alignment - memory.data_ptr()) % ALIGNMENT // width)
 
 
 def extent(shape, strides):
