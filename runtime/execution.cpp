@@ -59,87 +59,112 @@ void check_location(const Program& program, const Location& location) {
 
 }  // namespace
 
-Liveness liveness(const Program& program, bool guards) {
-  Liveness result;
-  LiveGuards live_guards;
-  std::int64_t live = 0, live_on_host = 0;
-  const auto reach = [&](std::int64_t end) { result.high_water_bytes = std::max(result.high_water_bytes, end); };
-  const auto count_peak = [&] { result.live_peak_bytes = std::max(result.live_peak_bytes, live); };
-  const auto fill_guard = [&](core::NodeId node, const Location& buffer, std::vector<Guard>& filled) {
-    const std::optional<Guard> guard = live_guards.add(node, buffer);
+/// Counts what is in memory while a program runs, step by step.
+class LivenessCount {
+ public:
+  LivenessCount(const Program& program, bool guards) : program_(program), guards_(guards) {}
+
+  Liveness count() && {
+    for (const Instruction& instruction : program_.instructions) {
+      end_copies(instruction.step);
+      begin(instruction);
+      if (guards_) begin_guards(instruction);
+      end(instruction);
+      begin_copies(instruction);
+      result_.before_.end_step();
+      result_.checked_.end_step();
+      result_.after_.end_step();
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void reach(std::int64_t end) { result_.high_water_bytes = std::max(result_.high_water_bytes, end); }
+  void count_peak() { result_.live_peak_bytes = std::max(result_.live_peak_bytes, live_); }
+
+  void add(const Location& buffer) {
+    if (!in_arena(buffer)) return;
+    live_ += buffer.reserved;
+    reach(buffer.offset + buffer.reserved);
+  }
+
+  void fill_guard(core::NodeId node, const Location& buffer, std::vector<Guard>& filled) {
+    const std::optional<Guard> guard = live_guards_.add(node, buffer);
     if (!guard) return;
     filled.push_back(*guard);
-    reach(guard->offset + program.guard_bytes);
-  };
-  const auto add = [&](const Location& buffer) {
-    if (!in_arena(buffer)) return;
-    live += buffer.reserved;
-    reach(buffer.offset + buffer.reserved);
-  };
-  const auto end_copies = [&](std::int64_t step) {
-    for (const std::int32_t due : program.copies_due(step)) {
-      const Copy& copy = program.copies[static_cast<std::size_t>(due)];
-      if (copy.frees_host) live_on_host -= copy.host.reserved;
+    reach(guard->offset + program_.guard_bytes);
+  }
+
+  void end_copies(std::int64_t step) {
+    for (const std::int32_t due : program_.copies_due(step)) {
+      const Copy& copy = program_.copies[static_cast<std::size_t>(due)];
+      if (copy.frees_host) live_on_host_ -= copy.host.reserved;
       if (!copy.is_evict()) continue;
-      live -= copy.device.reserved;
-      live_guards.remove(copy.device.offset);
+      live_ -= copy.device.reserved;
+      live_guards_.remove(copy.device.offset);
     }
-  };
-  const auto begin_copies = [&](const Instruction& instruction) {
-    for (const Copy& copy : program.copies_after(instruction.step)) {
-      if (copy.is_evict()) {
-        live_on_host += copy.host.reserved;
-        result.host_high_water_bytes = std::max(result.host_high_water_bytes, copy.host.offset + copy.host.reserved);
-      } else {
-        add(copy.device);
-        if (guards) fill_guard(copy.node, copy.device, result.after_.guards);
-      }
-    }
-    count_peak();
-    result.host_live_peak_bytes = std::max(result.host_live_peak_bytes, live_on_host);
-  };
-  for (const Instruction& instruction : program.instructions) {
-    const auto outputs = program.outputs_of(instruction);
-    const auto dying = program.frees_of(instruction);
-    end_copies(instruction.step);
+  }
+
+  void begin(const Instruction& instruction) {
     add(instruction.scratch);
-    for (const OutputLocation& output : outputs) {
+    for (const OutputLocation& output : program_.outputs_of(instruction)) {
       add(output);
       // While an in-place node runs, its input and its output share storage. So only the larger of the two buffers
       // counts.
-      live -= std::min(output.taken_bytes, output.reserved);
+      live_ -= std::min(output.taken_bytes, output.reserved);
     }
     count_peak();
-    if (guards) {
-      for (const OutputLocation& output : outputs) {
-        if (output.taken_bytes > 0) live_guards.remove(output.offset);
-        // If an in-place output is smaller than its input, the output's guard is inside the input's buffer. So the
-        // guard can only be filled after the step has read the input.
-        if (!shrinks(output)) fill_guard(instruction.node, output, result.before_.guards);
-      }
-      fill_guard(instruction.node, instruction.scratch, result.before_.guards);
-      live_guards.list(result.checked_.guards);
-    }
-
-    for (const Location& buffer : dying) {
-      live -= buffer.reserved;
-      live_guards.remove(buffer.offset);
-    }
-    for (const OutputLocation& output : outputs) {
-      if (!shrinks(output)) continue;
-      live -= output.taken_bytes - output.reserved;
-      const auto is_output = [&](const Location& buffer) { return buffer.offset == output.offset; };
-      if (guards && std::ranges::none_of(dying, is_output)) {
-        fill_guard(instruction.node, output, result.after_.guards);
-      }
-    }
-    begin_copies(instruction);
-    result.before_.end_step();
-    result.checked_.end_step();
-    result.after_.end_step();
   }
-  return result;
-}
+
+  void begin_guards(const Instruction& instruction) {
+    for (const OutputLocation& output : program_.outputs_of(instruction)) {
+      if (output.taken_bytes > 0) live_guards_.remove(output.offset);
+      // If an in-place output is smaller than its input, the output's guard is inside the input's buffer. So the guard
+      // can only be filled after the step has read the input.
+      if (!shrinks(output)) fill_guard(instruction.node, output, result_.before_.guards);
+    }
+    fill_guard(instruction.node, instruction.scratch, result_.before_.guards);
+    live_guards_.list(result_.checked_.guards);
+  }
+
+  void end(const Instruction& instruction) {
+    const auto dying = program_.frees_of(instruction);
+    for (const Location& buffer : dying) {
+      live_ -= buffer.reserved;
+      live_guards_.remove(buffer.offset);
+    }
+    for (const OutputLocation& output : program_.outputs_of(instruction)) {
+      if (!shrinks(output)) continue;
+      live_ -= output.taken_bytes - output.reserved;
+      const auto is_output = [&](const Location& buffer) { return buffer.offset == output.offset; };
+      if (guards_ && std::ranges::none_of(dying, is_output)) {
+        fill_guard(instruction.node, output, result_.after_.guards);
+      }
+    }
+  }
+
+  void begin_copies(const Instruction& instruction) {
+    for (const Copy& copy : program_.copies_after(instruction.step)) {
+      if (copy.is_evict()) {
+        live_on_host_ += copy.host.reserved;
+        result_.host_high_water_bytes = std::max(result_.host_high_water_bytes, copy.host.offset + copy.host.reserved);
+      } else {
+        add(copy.device);
+        if (guards_) fill_guard(copy.node, copy.device, result_.after_.guards);
+      }
+    }
+    count_peak();
+    result_.host_live_peak_bytes = std::max(result_.host_live_peak_bytes, live_on_host_);
+  }
+
+  const Program& program_;
+  const bool guards_;
+  Liveness result_;
+  LiveGuards live_guards_;
+  std::int64_t live_ = 0, live_on_host_ = 0;
+};
+
+Liveness liveness(const Program& program, bool guards) { return LivenessCount(program, guards).count(); }
 
 void check_program(const Program& program, const ExecuteOptions& options) {
   if (options.sentinels && program.guard_bytes == 0) {

@@ -49,7 +49,7 @@ struct Liveness {
   std::int64_t checked_begin(std::int64_t step) const { return checked_.begin[static_cast<std::size_t>(step)]; }
 
  private:
-  friend Liveness liveness(const Program& program, bool guards);
+  friend class LivenessCount;
   struct Lists {
     std::vector<Guard> guards;
     /// For each step, the index in `guards` of its first guard. The last entry is the number of guards.

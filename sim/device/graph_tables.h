@@ -185,6 +185,9 @@ void for_all_tables(const From& from, To& to, TablesView<Id>& view, const Take& 
   take(from.scratch, to.scratch, view.in_bytes.scratch);
 }
 
+template <class T>
+using HostArray = std::vector<T>;
+
 /// The tables of a graph in the host's memory. O(nodes + edges).
 template <class Id>
 class Tables {
@@ -209,11 +212,8 @@ class Tables {
   }
 
  private:
-  template <class T>
-  using Vector = std::vector<T>;
-
   TablesView<Id> scalars_;
-  TableArrays<Id, Vector> arrays_;
+  TableArrays<Id, HostArray> arrays_;
 };
 
 }  // namespace cairn::sim::device

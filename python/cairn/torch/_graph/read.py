@@ -205,12 +205,7 @@ class _Reader:
         if tensors and aliases and not effect and not random and all(_address(t) in known for t in tensors):
             trace.structure[node] = pytree.tree_map(
                 lambda leaf: known[_address(leaf)] if isinstance(leaf, torch.Tensor) else None, value)
-            roots = {}
-            for argument in node.all_input_nodes:
-                if argument in trace.operation_of:
-                    roots[trace.operation_of[argument]] = None
-                roots.update(trace.roots.get(argument, {}))
-            self._add_view(node, roots)
+            self._add_view(node, self._roots(node))
             return
         again = operators.may_run_again(node, self.live) and not any(map(self._is_mutated, operators.normalized_from(node)))
         statistics = self._running_statistics(node) if again else None
@@ -264,6 +259,15 @@ class _Reader:
             if self.last_placed is not None:
                 (state or op).after[self.last_placed] = None
             self.last_placed = op
+
+    def _roots(self, view):
+        """Returns the operations whose results a view shows, as a dict without values."""
+        trace, roots = self.trace, {}
+        for argument in view.all_input_nodes:
+            if argument in trace.operation_of:
+                roots[trace.operation_of[argument]] = None
+            roots.update(trace.roots.get(argument, {}))
+        return roots
 
     def _add_part(self, node):
         trace, parent = self.trace, node.args[0]
