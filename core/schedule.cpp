@@ -52,25 +52,34 @@ Schedule run_pinned_once(const Graph& graph, Schedule schedule) {
 }
 
 Schedule drop_unread(const Graph& graph, const Schedule& schedule, bool keep_first) {
+  std::vector<std::uint8_t> marks(schedule.steps.size(), kIfRead);
+  if (keep_first) {
+    std::vector<std::uint8_t> seen(graph.node_count(), 0);
+    for (std::size_t i = 0; i < marks.size(); ++i) {
+      if (std::exchange(seen[schedule.steps[i]], 1) == 0) marks[i] = kAlwaysKept;
+    }
+  }
+  clear_unread(graph, schedule.steps, marks);
+  std::vector<NodeId> kept;
+  kept.reserve(schedule.steps.size());
+  for (std::size_t i = 0; i < marks.size(); ++i) {
+    if (marks[i] != kDropped) kept.push_back(schedule.steps[i]);
+  }
+  return {std::move(kept)};
+}
+
+void clear_unread(const Graph& graph, std::span<const NodeId> steps, std::span<std::uint8_t> marks) {
   // The loop goes backwards. needed[v] is set in two cases: a later step reads v, or v is required and no occurrence of
   // v has been met yet.
   std::vector<std::uint8_t> needed(graph.node_count());
-  for (NodeId v = 0; v < graph.node_count(); ++v) needed[v] = graph.required(v);
-  std::vector<std::int32_t> runs(keep_first ? graph.node_count() : 0);
-  if (keep_first) {
-    for (const NodeId v : schedule.steps) ++runs[v];
+  for (NodeId v = 0; v < graph.node_count(); ++v) needed[v] = graph.required(v) ? 1 : 0;
+  for (std::size_t i = steps.size(); i-- > 0;) {
+    const NodeId v = steps[i];
+    if (marks[i] == kIfRead && needed[v] == 0) marks[i] = kDropped;
+    if (marks[i] == kDropped) continue;
+    needed[v] = 0;
+    for (const NodeId u : graph.predecessors(v)) needed[u] = 1;
   }
-  std::vector<NodeId> kept;
-  kept.reserve(schedule.steps.size());
-  for (auto step = schedule.steps.rbegin(); step != schedule.steps.rend(); ++step) {
-    const bool first = keep_first && --runs[*step] == 0;
-    if (!needed[*step] && !first) continue;
-    kept.push_back(*step);
-    needed[*step] = 0;
-    for (const NodeId u : graph.predecessors(*step)) needed[u] = 1;
-  }
-  std::reverse(kept.begin(), kept.end());
-  return {std::move(kept)};
 }
 
 }  // namespace cairn::core

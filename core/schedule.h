@@ -94,6 +94,11 @@ std::int64_t recomputed_steps(const Graph& graph, const Schedule& schedule);
 /// occurrence of each node is never dropped. Makes one pass from the last step to the first, which takes O(steps +
 /// inputs of all steps) time.
 Schedule drop_unread(const Graph& graph, const Schedule& schedule, bool keep_first = false);
+/// What happens to a step in clear_unread().
+enum StepMark : std::uint8_t { kDropped, kIfRead, kAlwaysKept };
+/// Sets the mark of each step with kIfRead to kDropped if no remaining step after it reads its outputs before they are
+/// made again, and if it need not run. `marks` has one StepMark per step. Takes the same time as drop_unread().
+void clear_unread(const Graph& graph, std::span<const NodeId> steps, std::span<std::uint8_t> marks);
 
 /// Drops all occurrences of each pinned node except the first, so that the node runs once. If pinned nodes that run
 /// again are the only defect of a schedule, the result is valid. O(steps + nodes).

@@ -45,21 +45,6 @@ Schedule with_step(const Schedule& from, std::int64_t place, NodeId node) {
   return result;
 }
 
-/// Visits the steps from the last to the first. Clears the entry in `kept` of each step that no kept step reads any
-/// more and that need not run.
-void drop_unread(const core::Graph& graph, const Schedule& schedule, std::vector<std::uint8_t>& kept) {
-  std::vector<std::uint8_t> needed(graph.node_count());
-  for (NodeId v = 0; v < graph.node_count(); ++v) needed[v] = graph.required(v) ? 1 : 0;
-  for (std::int64_t i = schedule.length(); i-- > 0;) {
-    const NodeId v = schedule.steps[i];
-    if (kept[i] == 0) continue;
-    kept[i] = needed[v];
-    if (kept[i] == 0) continue;
-    needed[v] = 0;
-    for (const NodeId u : graph.predecessors(v)) needed[u] = 1;
-  }
-}
-
 std::optional<Schedule> drop_recomputation(const core::Graph& graph, const Schedule& from, core::Random& random) {
   std::vector<std::uint8_t> ran(graph.node_count(), 0);
   std::vector<std::int64_t> again;
@@ -73,7 +58,7 @@ std::optional<Schedule> drop_recomputation(const core::Graph& graph, const Sched
   const std::size_t first = random.next() % again.size();
   const std::size_t count = 1 + random.next() % (random.next() % 3 == 0 ? 8 : 1);
   for (std::size_t k = first; k < std::min(again.size(), first + count); ++k) kept[again[k]] = 0;
-  drop_unread(graph, from, kept);
+  core::clear_unread(graph, from.steps, kept);
   return without_steps(from, kept);
 }
 
