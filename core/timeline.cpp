@@ -120,14 +120,4 @@ std::int64_t host_peak(const Graph& graph, const Schedule& schedule) {
   return peak;
 }
 
-std::int64_t moved_bytes(const Graph& graph, const Schedule& schedule) {
-  std::int64_t bytes = 0;
-  const std::vector<Evict>& evicts = schedule.transfers.evicts;
-  for (const Evict& evict : evicts) bytes = saturating_add(bytes, graph.value_size(evict.value));
-  for (const Fetch& fetch : schedule.transfers.fetches) {
-    bytes = saturating_add(bytes, graph.value_size(evicts[fetch.evict].value));
-  }
-  return bytes;
-}
-
 }  // namespace cairn::core

@@ -56,7 +56,5 @@ std::vector<HostCopy> host_copies(const Graph& graph, const Schedule& schedule);
 std::vector<std::int64_t> host_profile(const Graph& graph, const Schedule& schedule);
 /// Returns the largest number of host_profile(), or 0 if the schedule has no transfers.
 std::int64_t host_peak(const Graph& graph, const Schedule& schedule);
-/// Returns the bytes that all copies move, of evicts and fetches together. O(transfers).
-std::int64_t moved_bytes(const Graph& graph, const Schedule& schedule);
 
 }  // namespace cairn::core

@@ -94,10 +94,6 @@ void CpModel::add_or(std::span<const Literal> literals, std::span<const Literal>
   add_constraint(model_field::kOr, list_of(literals), if_all);
 }
 
-void CpModel::add_at_most_one(std::span<const Literal> literals) {
-  add_constraint(model_field::kAtMostOne, list_of(literals));
-}
-
 void CpModel::add_all_different(std::span<const Affine> values) {
   MessageWriter list;
   for (const Affine& value : values) list.message(model_field::kFirst, affine_message(value));
@@ -141,27 +137,6 @@ void CpModel::add_cumulative(std::span<const Interval> intervals, std::span<cons
   for (const std::int64_t demand : demands)
     cumulative.message(model_field::kDemands, affine_message(Affine::constant(demand)));
   add_constraint(model_field::kCumulative, cumulative);
-}
-
-void CpModel::add_no_overlap(std::span<const Interval> intervals) {
-  add_constraint(model_field::kNoOverlap, list_of(intervals));
-}
-
-void CpModel::add_reservoir(std::span<const Change> changes, std::int64_t least) {
-  MessageWriter reservoir;
-  std::vector<Literal> active;
-  std::int64_t most = 0;
-  reservoir.whole(model_field::kLeast, least);
-  for (const Change& change : changes) {
-    reservoir.message(model_field::kTimes, affine_message(change.time));
-    active.push_back(change.active);
-    most += std::max<std::int64_t>(change.by, 0);
-  }
-  reservoir.whole(model_field::kMost, most);
-  reservoir.list<std::int32_t>(model_field::kActive, active);
-  for (const Change& change : changes)
-    reservoir.message(model_field::kChanges, affine_message(Affine::constant(change.by)));
-  add_constraint(model_field::kReservoir, reservoir);
 }
 
 void CpModel::minimize(std::span<const LinearTerm> terms) {

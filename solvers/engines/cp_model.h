@@ -44,7 +44,6 @@ class CpModel {
   /// Requires that at least one of the literals holds whenever all literals of `if_all` hold.
   void add_or(std::span<const Literal> literals, std::span<const Literal> if_all = {});
   void add_implication(Literal if_this, Literal then_that) { add_or({{then_that}}, {{if_this}}); }
-  void add_at_most_one(std::span<const Literal> literals);
   void add_all_different(std::span<const Affine> values);
   /// Adds the interval [start, end), for which `size >= 0` and `start + size = end` are required. If `present` has a
   /// literal, the interval is present, and the requirements apply, only if this literal holds. `present` has at most
@@ -53,17 +52,6 @@ class CpModel {
   /// Requires at every time that the demands of the present intervals that contain this time add up to at most
   /// `capacity`.
   void add_cumulative(std::span<const Interval> intervals, std::span<const std::int64_t> demands, Affine capacity);
-  void add_no_overlap(std::span<const Interval> intervals);
-  /// Describes a change of the level of a reservoir: if the literal `active` holds, the amount `by` is added to the
-  /// level at `time`.
-  struct Change {
-    Affine time;
-    std::int64_t by = 0;
-    Literal active = 0;
-  };
-  /// Requires that the level of a reservoir is at least `least` at every time. The level at a time is the sum of the
-  /// active changes up to and including this time. `least` must not be positive.
-  void add_reservoir(std::span<const Change> changes, std::int64_t least);
 
   void minimize(std::span<const LinearTerm> terms);
 

@@ -322,6 +322,15 @@ inline std::int64_t peak_step_with_transfers(const Graph& graph, const Schedule&
   return -1;
 }
 
+/// Returns the bytes that all copies move, of evicts and fetches together.
+inline std::int64_t moved_bytes(const Graph& graph, const Schedule& schedule) {
+  std::int64_t bytes = 0;
+  const auto& [evicts, fetches] = schedule.transfers;
+  for (const Evict& evict : evicts) bytes += graph.value_size(evict.value);
+  for (const Fetch& fetch : fetches) bytes += graph.value_size(evicts[fetch.evict].value);
+  return bytes;
+}
+
 /// Returns the bytes on the host in the gap after each step. A copy is on the host from the gap after step `start` of
 /// its evict to the gap before the last `finish` of its fetches.
 inline std::vector<std::int64_t> host_profile(const Graph& graph, const Schedule& schedule) {

@@ -14,6 +14,7 @@
 #include "cairn/report/support/json.h"
 #include "cairn/report/support/words.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/reference/transfers.h"
 #include "cairn/tests/support/errors.h"
 #include "cairn/tests/support/json.h"
 #include "cairn/tests/support/parts.h"
@@ -113,7 +114,7 @@ TEST_CASE("waits, absences and the use of the link are those of the timeline", "
     CHECK(summary.to_host.busy == busy);
     CHECK(summary.to_host.copies == std::ssize(evicts));
     CHECK(summary.to_device.copies == std::ssize(fetches));
-    CHECK(summary.to_host.bytes + summary.to_device.bytes == moved_bytes(graph, schedule));
+    CHECK(summary.to_host.bytes + summary.to_device.bytes == reference::moved_bytes(graph, schedule));
     CHECK(summary.host_peak == host_peak(graph, schedule));
     REQUIRE(summary.absences.size() == fetches.size());
     const std::vector<Lifetime> lives = lifetimes(graph, schedule);

@@ -91,7 +91,7 @@ TEST_CASE("both engines find the optimum of small linear programs, and the relax
   REQUIRE(infeasible > 20);
 }
 
-TEST_CASE("a constraint program with intervals, a capacity and a reservoir", "[engines]") {
+TEST_CASE("a constraint program with intervals and a capacity", "[engines]") {
   if (no_engine()) return;
   // There are three jobs, and each takes two steps. The capacity suffices for two jobs at once. The third job is
   // optional, but leaving it out costs 10. Without further constraints, it is best to run all three jobs, which takes
@@ -116,15 +116,6 @@ TEST_CASE("a constraint program with intervals, a capacity and a reservoir", "[e
     REQUIRE(answer.status == EngineStatus::optimal);
     REQUIRE(answer.objective == 4 - 10);
     REQUIRE(answer.whole(third) == 1);
-  }
-  SECTION("a reservoir that the first fills at its start and the second empties") {
-    const CpModel::Literal sure = model.add_variable(1, 1);
-    model.add_reservoir(std::vector<CpModel::Change>{{{starts[0], 3}, 1, sure}, {starts[1], -1, sure}}, 0);
-    model.minimize(objective);
-    const EngineAnswer answer = solve_cp(model, {});
-    REQUIRE(answer.status == EngineStatus::optimal);
-    REQUIRE(answer.whole(starts[1]) >= answer.whole(starts[0]) + 3);
-    REQUIRE(answer.objective == 5 - 10);
   }
   SECTION("different starts and a forbidden pair") {
     model.add_all_different(std::vector<CpModel::Affine>{starts[0], starts[1], starts[2]});
