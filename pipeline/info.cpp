@@ -18,7 +18,7 @@ constexpr double kShareOfBound = 0.25;
 
 BudgetVerdict verdict_of(fit::LeastBudget by, solvers::Bound bound) {
   const Means means = !by.schedule.transfers.empty()  ? Means::transfers
-                      : by.solver == "none"           ? Means::baseline
+                      : by.is_baseline()              ? Means::baseline
                       : by.evaluation.recomputed == 0 ? Means::order
                                                       : Means::recomputation;
   return {.fits = true, .means = means, .by = std::move(by), .cost_bound = bound};

@@ -41,8 +41,7 @@ class Fitting {
   /// height of the plan in bytes, or nothing if Ctrl-C was pressed and the schedule is too long to be planned quickly.
   std::optional<std::int64_t> offer(solvers::Solution& solution, double most_seconds = core::Limit().seconds) {
     // Largest number of steps of a schedule that is planned after Ctrl-C.
-    constexpr std::int64_t kQuicklyPlanned = 20'000;
-    if (watch_.interrupted() && solution.schedule.length() > kQuicklyPlanned) {
+    if (watch_.interrupted() && !is_planned_quickly(solution.schedule)) {
       if (!fit.plan) take(solution);
       return std::nullopt;
     }

@@ -385,13 +385,13 @@ LeastBudget least_known(const Problem& problem, const Problem& rounded, const so
   const solvers::SolverInfo& all = solvers::find_solver("auto");
   LeastBudgetOptions own = options;
   own.search.limit.work = least_budget_work(options.search.limit);
-  if (solver.name != all.name) own.search.limit.seconds /= 2;
+  if (!solver.can.any_means) own.search.limit.seconds /= 2;
   LeastBudget least = known ? *known : find_least_budget(problem, rounded, solver, own);
   if (known && (!problem.budget || least.memory() > *problem.budget))
     lower_with_transfers(problem, rounded, own, own.search.limit, least);
   const bool proved = least.proved() && least.bound.scope.contains(options.search.scope);
   const bool enough = proved || !problem.budget || least.memory() <= *problem.budget;
-  if (enough || solver.name == all.name || !all.honours(options.search.scope)) return least;
+  if (enough || solver.can.any_means || !all.honours(options.search.scope)) return least;
   LeastBudgetOptions others = options;
   others.search.own.clear();
   others.search.limit.work = least_budget_work(options.search.limit);

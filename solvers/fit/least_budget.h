@@ -28,6 +28,9 @@ struct LeastBudget : PlannedSchedule {
   double seconds = 0;                        ///< time that the search took
   std::int64_t work = 0;                     ///< work of the search, in the unit of core::Limit::work
 
+  /// Returns whether no solver found a schedule that needs less than the baseline.
+  bool is_baseline() const { return solver == "none"; }
+
   bool proved() const { return memory() <= bound.value; }
 
   /// Replaces the schedule, its evaluation and its plan by those of `one`, which the solver `by` found. Other members

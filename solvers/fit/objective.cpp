@@ -19,9 +19,8 @@ namespace {
 /// Plans the answer's schedule. A long schedule is not planned if Ctrl-C was pressed or the search failed, because
 /// planning takes time.
 void plan_found(const Task& task, const solvers::SolveOptions& search, Answer& answer) {
-  constexpr std::int64_t kQuicklyPlanned = 20'000;
   const solvers::Solution& solution = answer.found.solution;
-  if ((search.limit.interrupted() || !answer.success) && solution.schedule.length() > kQuicklyPlanned) return;
+  if ((search.limit.interrupted() || !answer.success) && !is_planned_quickly(solution.schedule)) return;
   solvers::PlanOptions options = task.planning();
   options.limit.stop = search.limit.stop;
   options.limit.seconds = std::max(0.0, search.limit.seconds - answer.found.seconds);
@@ -126,7 +125,7 @@ Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, 
   // Estimated time for planning the found schedule once more, in seconds.
   const double to_plan = 1e-5 * task.problem.graph.node_count();
   if (solution.cost > task.problem.baseline.cost && watch.rest().seconds > to_plan && !watch.interrupted() &&
-      least.solver != "none") {
+      !least.is_baseline()) {
     Problem within = task.problem;
     within.budget = least.memory();
     solvers::SolveOptions cheaper = search;

@@ -11,6 +11,12 @@
 
 namespace cairn::fit {
 
+/// Returns whether planning a schedule takes so little time that it is worth doing after Ctrl-C or a failure.
+inline bool is_planned_quickly(const core::Schedule& schedule) {
+  constexpr std::int64_t kSteps = 20'000;  // planned within about 0.2 s
+  return schedule.length() <= kSteps;
+}
+
 struct PlannedSchedule {
   PlannedSchedule() = default;
   /// Evaluates the schedule `of`, which must be valid. Does not check that `found` is a plan of this schedule. Takes
