@@ -18,7 +18,8 @@ import subprocess
 import sys
 import tempfile
 
-SOLVERS = ["auto", "tw", "greedy", "chen", "order", "sp", "pumpkin", "in-tree", "out-tree", "exact", "none"]
+SOLVERS = ["auto", "tw", "greedy", "chen", "order", "sp", "pumpkin", "in-tree", "out-tree", "exact", "exact-remat", "rotor",
+           "pw", "none"]
 BUDGETS = [None, "70%"]
 
 

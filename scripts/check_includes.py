@@ -45,7 +45,9 @@ RULE = {
                "solvers/remat/baselines solvers/remat/kumar solvers/remat/stages solvers/remat/rotor "
                "solvers/remat/hiremate solvers/remat/repair solvers/remat/exact solvers/remat/anneal "
                "solvers/remat/bound",
-    "solvers/fit": "core core/formats solvers/common solvers/plan solvers/remat/anneal solvers/remat/bound solvers",
+    "solvers/offload": "core core/machine solvers/common solvers/remat/rotor solvers/remat/bound solvers",
+    "solvers/fit": "core core/formats solvers/common solvers/plan solvers/remat/anneal solvers/remat/bound solvers "
+                   "solvers/offload",
     "runtime": "core core/machine",
     "runtime/host": "core core/machine runtime",
     "runtime/device": "core core/machine runtime",
