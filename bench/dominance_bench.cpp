@@ -3,8 +3,8 @@
 // Benchmarks use one core unless their names say otherwise.
 //
 // To compare two profiles, Cairn first compares their signatures, which are a few numbers each. If these cannot decide,
-// it compares staircases: lists of stairs, which say exactly what a profile dominates (sim/device/dominance.h).
-// Counters:
+// it compares staircases: lists of stairs, which say exactly what a profile dominates
+// (sim/device/dominance/dominance.h). Counters:
 //   pairs_per_second  pairs of profiles
 //   true_pct          percentage of pairs whose first profile dominates the second
 //   full_pct          percentage of pairs whose staircases are compared
@@ -22,7 +22,7 @@
 #include "cairn/core/machine/support/machine.h"
 #include "cairn/core/support/random.h"
 #include "cairn/sim/canonical_batch.h"
-#include "cairn/sim/device/dominance.h"
+#include "cairn/sim/device/dominance/dominance.h"
 #include "cairn/sim/support/dominance.h"
 
 namespace cairn::bench {

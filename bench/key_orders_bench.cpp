@@ -16,7 +16,7 @@
 #include "cairn/bench/rate.h"
 #include "cairn/core/dominance.h"
 #include "cairn/solvers/order/device/key_orders.h"
-#include "cairn/solvers/order/internal/caduceus.h"
+#include "cairn/solvers/order/internal/papers/caduceus.h"
 
 namespace cairn::bench {
 namespace {

@@ -12,9 +12,9 @@
 #include "cairn/core/profile.h"
 #include "cairn/core/support/random.h"
 #include "cairn/models/random_graphs.h"
-#include "cairn/solvers/order/internal/caduceus.h"
-#include "cairn/solvers/order/internal/exact.h"
-#include "cairn/solvers/order/internal/step_graph.h"
+#include "cairn/solvers/order/internal/papers/caduceus.h"
+#include "cairn/solvers/order/internal/reduction/step_graph.h"
+#include "cairn/solvers/order/internal/search/exact.h"
 #include "cairn/solvers/order/support/order.h"
 #include "cairn/tests/solvers/order/caduceus_cases.h"
 

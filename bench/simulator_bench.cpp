@@ -17,7 +17,7 @@
 #include "cairn/core/link.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/support/timeline.h"
-#include "cairn/sim/host/lockstep.h"
+#include "cairn/sim/host/lockstep/lockstep.h"
 #include "cairn/sim/simulator.h"
 
 namespace {

@@ -1,6 +1,6 @@
 # Writes a C++ file with the files of the reports' HTML page as string literals (report/html/internal/page.h). Usage:
 # cmake -D OUTPUT=<file.cpp> -D SOURCE=<folder> -P embed.cmake
-set(script_files format tracks chart timeline details sections main)
+set(script_files format tracks chart_setup memory_chart address_chart timeline details sections main)
 list(TRANSFORM script_files PREPEND "${SOURCE}/")
 list(TRANSFORM script_files APPEND ".js")
 

@@ -4,7 +4,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   list(APPEND cairn_warnings -Wno-restrict)  # wrongly warns of overlaps inside std::string (GCC bug 105651)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  list(APPEND cairn_warnings -Wno-psabi)  # vectors are arguments only within a file (sim/host/vectors.h)
+  list(APPEND cairn_warnings -Wno-psabi)  # vectors are arguments only within a file (sim/host/lockstep/vectors.h)
 endif()
 if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   list(APPEND cairn_warnings -Wno-subobject-linkage)  # wrong for unity builds, which have another main file

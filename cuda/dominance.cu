@@ -1,6 +1,6 @@
 #include "cairn/cuda/internal/machine.cuh"
 #include "cairn/cuda/support/dominance.h"
-#include "cairn/sim/device/dominance.h"
+#include "cairn/sim/device/dominance/dominance.h"
 
 namespace cairn::cuda {
 

@@ -23,9 +23,9 @@
 #include "cairn/cuda/internal/step.h"
 #include "cairn/cuda/internal/step_streams.h"
 #include "cairn/runtime/overlap.h"
-#include "cairn/runtime/support/arena.h"
 #include "cairn/runtime/support/element.h"
 #include "cairn/runtime/support/execution.h"
+#include "cairn/runtime/support/host_arena.h"
 #include "cairn/runtime/support/residents.h"
 
 namespace cairn::cuda {

@@ -6,7 +6,7 @@
 #include "cairn/cuda/support/dominance.h"
 #include "cairn/cuda/support/simulator.h"
 #include "cairn/sim/device/machine_simulator.h"
-#include "cairn/sim/device/transfer.h"
+#include "cairn/sim/device/transfers/transfer.h"
 
 namespace cairn::cuda {
 namespace {

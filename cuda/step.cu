@@ -1,6 +1,6 @@
 #include "cairn/cuda/internal/machine.cuh"
 #include "cairn/cuda/internal/step.h"
-#include "cairn/runtime/device/convert.h"
+#include "cairn/runtime/device/kernels/convert.h"
 
 namespace cairn::cuda {
 

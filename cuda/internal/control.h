@@ -4,8 +4,8 @@
 #include <iterator>
 
 #include "cairn/runtime/device/call.h"
+#include "cairn/runtime/device/kernels/synthetic.h"
 #include "cairn/runtime/device/step.h"
-#include "cairn/runtime/device/synthetic.h"
 #include "cairn/runtime/support/execution.h"
 
 namespace cairn::cuda {

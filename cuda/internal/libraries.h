@@ -110,8 +110,8 @@ class Gemms {
   bool adds_bias(const runtime::device::GemmShape& shape);
 
   /// Returns whether the product is faster in tiles, which are copies of a few rows with padding (gemm_tiles() in
-  /// runtime/device/matmul.h), than with run(). The first call for a shape measures both times, so no stream may be
-  /// captured during the call.
+  /// runtime/device/kernels/matmul.h), than with run(). The first call for a shape measures both times, so no stream
+  /// may be captured during the call.
   bool in_tiles(const runtime::device::GemmShape& shape);
 
   /// Returns the speeds that products of this type reach. The first call for a type measures them, so no stream may be
@@ -129,7 +129,7 @@ class Gemms {
 };
 
 /// Returns time and scratch of a convolution that is computed by im2col, as products over patches
-/// (runtime/device/conv.h). The time is 0 if memory does not suffice to measure it. Throws DeviceError.
+/// (runtime/device/kernels/conv.h). The time is 0 if memory does not suffice to measure it. Throws DeviceError.
 ConvVariant lowered_conv(Gemms& gemms, const runtime::device::ConvShape& shape);
 
 /// Measures whether a product is faster in tiles; see Gemms::in_tiles(). Throws DeviceError.

@@ -1,9 +1,9 @@
 #include "cairn/cuda/internal/machine.cuh"
-#include "cairn/runtime/device/batchnorm.h"
-#include "cairn/runtime/device/elementwise.h"
-#include "cairn/runtime/device/embedding.h"
-#include "cairn/runtime/device/matmul.h"
-#include "cairn/runtime/device/update.h"
+#include "cairn/runtime/device/kernels/batchnorm.h"
+#include "cairn/runtime/device/kernels/elementwise.h"
+#include "cairn/runtime/device/kernels/embedding.h"
+#include "cairn/runtime/device/kernels/matmul.h"
+#include "cairn/runtime/device/kernels/update.h"
 
 namespace cairn::runtime::device {
 template void batchnorm(Launcher<cuda::Machine>&, Call&);

@@ -1,6 +1,6 @@
 #include "cairn/cuda/internal/machine.cuh"
-#include "cairn/runtime/device/conv.h"
-#include "cairn/runtime/device/pool.h"
+#include "cairn/runtime/device/kernels/conv.h"
+#include "cairn/runtime/device/kernels/pool.h"
 
 namespace cairn::runtime::device {
 template void conv(Launcher<cuda::Machine>&, Call&);

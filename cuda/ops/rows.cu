@@ -1,7 +1,7 @@
 #include "cairn/cuda/internal/machine.cuh"
-#include "cairn/runtime/device/layernorm.h"
-#include "cairn/runtime/device/loss.h"
-#include "cairn/runtime/device/softmax.h"
+#include "cairn/runtime/device/kernels/layernorm.h"
+#include "cairn/runtime/device/kernels/loss.h"
+#include "cairn/runtime/device/kernels/softmax.h"
 
 namespace cairn::runtime::device {
 template void layernorm(Launcher<cuda::Machine>&, Call&);

@@ -1,5 +1,5 @@
 #include "cairn/cuda/internal/machine.cuh"
-#include "cairn/runtime/device/shape.h"
+#include "cairn/runtime/device/kernels/shape.h"
 
 namespace cairn::runtime::device {
 template void shape(Launcher<cuda::Machine>&, Call&);

@@ -8,8 +8,8 @@
 #include "cairn/core/host_device.h"
 #include "cairn/core/machine/support/team.h"
 #include "cairn/core/precision.h"
+#include "cairn/runtime/device/kernels/synthetic.h"
 #include "cairn/runtime/device/ops.h"
-#include "cairn/runtime/device/synthetic.h"
 #include "cairn/runtime/program.h"
 #include "cairn/runtime/support/execution.h"
 

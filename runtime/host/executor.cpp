@@ -15,7 +15,7 @@
 #include "cairn/core/support/text.h"
 #include "cairn/runtime/host/copies.h"
 #include "cairn/runtime/host/kernels.h"
-#include "cairn/runtime/host/synthetic.h"
+#include "cairn/runtime/host/kernels/synthetic.h"
 #include "cairn/runtime/support/delays.h"
 #include "cairn/runtime/support/element.h"
 #include "cairn/runtime/support/execution.h"

@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "cairn/runtime/host/call.h"
+#include "cairn/runtime/host/kernels/call.h"
 
 // This list has every kernel, in the order of core::OpKind.
 // clang-format off

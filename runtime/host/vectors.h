@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "cairn/runtime/host/gemm.h"
+#include "cairn/runtime/host/products/gemm.h"
 
 /// These loops over floats are compiled for three families of processors: with AVX-512, with AVX2, and all others. At
 /// run time, the version for the machine's processor runs. The bits of product() depend on the family, as do those of

@@ -137,7 +137,7 @@ struct AdamwRule {
 };
 
 /// Returns the hash with which a node's synthetic kernel starts. This kernel runs if the node has no op
-/// (runtime/host/synthetic.h).
+/// (runtime/host/kernels/synthetic.h).
 CAIRN_HD inline std::uint64_t synthetic_seed(std::int32_t node) { return mix(static_cast<std::uint64_t>(node), 0); }
 /// Returns the synthetic kernel's hash after one more input. `hash` is the hash before, and `digest` the input's
 /// digest.

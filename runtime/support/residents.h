@@ -8,7 +8,7 @@
 
 #include "cairn/core/graph.h"
 #include "cairn/core/op.h"
-#include "cairn/runtime/support/arena.h"
+#include "cairn/runtime/support/host_arena.h"
 
 namespace cairn::runtime {
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <numeric>
 
-#include "cairn/sim/device/random_order.h"
+#include "cairn/sim/device/drawing/random_order.h"
 
 namespace cairn::sim::device {
 namespace {
@@ -126,7 +126,8 @@ class TablesBuilder {
   }
 
   void add_further_outputs() {
-    std::vector<std::int32_t> number(static_cast<std::size_t>(graph_.value_count()));  // from the graph's to the tables'
+    std::vector<std::int32_t> number(
+        static_cast<std::size_t>(graph_.value_count()));  // from the graph's to the tables'
     for (std::size_t i = 0; i < values_.size(); ++i) number[values_[i]] = static_cast<std::int32_t>(i);
     to_.outputs.assign(view_.node_size, view_.node_size + n_);
     for (core::NodeId v = 0; v <= n_; ++v) to_.further_begin.push_back(n_ + view_.value_begin[v] - v);

@@ -6,12 +6,12 @@
 
 #include "cairn/core/graph.h"
 #include "cairn/core/host_device.h"
-#include "cairn/sim/device/transfer.h"
+#include "cairn/sim/device/transfers/transfer.h"
 
 namespace cairn::sim::device {
 
-/// One node, as rewind() in sim/device/rewind.h reads it. A GPU reads a record by two loads of 128 bits, because it is
-/// aligned to 32 bytes and consists of 64-bit words. Two records fit into a cache line.
+/// One node, as rewind() in sim/device/candidate_profile.h reads it. A GPU reads a record by two loads of 128 bits,
+/// because it is aligned to 32 bytes and consists of 64-bit words. Two records fit into a cache line.
 struct alignas(32) NodeRecord {
   std::uint64_t held;  ///< size of the node's first output in bytes, plus kMark; 0 bytes if nothing reads or keeps it
   std::int64_t extra;  ///< bytes that are added while the node runs: those of all its outputs, and its scratch
@@ -26,9 +26,10 @@ struct alignas(32) NodeRecord {
   /// Returns the index after that of the node's last input.
   CAIRN_HD std::int32_t end() const { return static_cast<std::int32_t>(inputs >> 32); }
 };
-/// A bit that ValueWords (sim/device/rewind.h) adds to the bytes of a value that is not in memory, so that the value's
-/// word is not 0 even if the value has 0 bytes. Sums of 64-bit words are modulo 2^64. So in a sum of such words, an
-/// even number of marks vanishes, and an odd number of marks leaves one mark, which the reader of the sum masks out.
+/// A bit that ValueWords (sim/device/candidate_profile.h) adds to the bytes of a value that is not in memory, so that
+/// the value's word is not 0 even if the value has 0 bytes. Sums of 64-bit words are modulo 2^64. So in a sum of such
+/// words, an even number of marks vanishes, and an odd number of marks leaves one mark, which the reader of the sum
+/// masks out.
 inline constexpr std::uint64_t kMark = std::uint64_t{1} << 63;
 
 /// Four ids of nodes, which are read in one load. A list of ids whose length is not a multiple of four is filled up
@@ -38,7 +39,7 @@ struct alignas(4 * sizeof(Id)) FourIds {
   Id id[4];
 };
 
-/// One value, as OrderLanes in sim/device/order_lanes.h reads it.
+/// One value, as OrderLanes in sim/device/drawing/order_lanes.h reads it.
 template <class Sum>
 struct alignas(4 * sizeof(Sum)) ValueRecord {
   std::int32_t begin;  ///< index in TablesView::reader_fours of the value's first readers
@@ -84,9 +85,9 @@ struct TablesView {
   const std::uint8_t* pinned = nullptr;
   const std::int64_t* cost = nullptr;
   // Per value:
-  // Word with which ValueWords (sim/device/rewind.h) starts for this value: 0 if the value counts as in memory after
-  // the last step, else its bytes plus kMark. A value counts as in memory then in two cases: it is kept, or it is the
-  // first output of a node that every schedule must run although its outputs are neither read nor kept.
+  // Word with which ValueWords (sim/device/candidate_profile.h) starts for this value: 0 if the value counts as in
+  // memory after the last step, else its bytes plus kMark. A value counts as in memory then in two cases: it is kept,
+  // or it is the first output of a node that every schedule must run although its outputs are neither read nor kept.
   const std::uint64_t* at_end = nullptr;
   /// A bit per value, 32 in a word: whether the value counts as in memory after the last step.
   const std::uint32_t* bits_at_end = nullptr;
@@ -106,7 +107,7 @@ struct TablesView {
   Amounts<std::int64_t> in_bytes;
   bool has_scratch = false;       ///< whether some node has scratch
   bool negative_scratch = false;  ///< whether some node has negative scratch
-  std::uint32_t wait_shift = 0;   ///< argument `shift` of waiting_time() (sim/device/random_order.h)
+  std::uint32_t wait_shift = 0;   ///< argument `shift` of waiting_time() (sim/device/drawing/random_order.h)
 
   CAIRN_HD bool single_output() const { return value_count == node_count; }
   /// Returns the value at index `place` of the list of inputs; NodeRecord::begin() and end() are indices into this

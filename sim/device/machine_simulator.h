@@ -10,16 +10,16 @@
 
 #include "cairn/core/graph.h"
 #include "cairn/core/machine/support/machine.h"
-#include "cairn/sim/device/bucket_lanes.h"
-#include "cairn/sim/device/draw_lanes.h"
+#include "cairn/sim/device/candidate_profile.h"
+#include "cairn/sim/device/drawing/bucket_lanes.h"
+#include "cairn/sim/device/drawing/draw_lanes.h"
+#include "cairn/sim/device/drawing/order_lanes.h"
+#include "cairn/sim/device/drawing/random_order.h"
 #include "cairn/sim/device/graph_tables.h"
 #include "cairn/sim/device/intrinsics.h"
-#include "cairn/sim/device/order_lanes.h"
-#include "cairn/sim/device/random_order.h"
-#include "cairn/sim/device/rewind.h"
 #include "cairn/sim/device/simulator_kernels.h"
-#include "cairn/sim/device/transfer.h"
-#include "cairn/sim/device/walk_kernels.h"
+#include "cairn/sim/device/transfers/transfer.h"
+#include "cairn/sim/device/transfers/transfer_kernels.h"
 #include "cairn/sim/simulator.h"
 
 /// Implements Simulator on any Machine (core/machine/support/machine.h): cuda/ runs it on a GPU, tests run it on the
@@ -312,7 +312,8 @@ class MachineSimulator : public Simulator {
   }
 
   /// Returns the largest numbers of values, steps and copies of the candidates first .. first + count - 1 of a batch.
-  /// They determine the sizes of the arrays for a walk, i.e. for an evaluation with transfers (sim/device/walk.h).
+  /// They determine the sizes of the arrays for a walk, i.e. for an evaluation with transfers
+  /// (sim/device/transfers/transfer_profile.h).
   WalkSizes sizes_of(const ScheduleBatch& batch, std::int64_t first, std::int64_t count) const {
     const BatchView<Id> all = batch.view<Id>();
     WalkSizes sizes{.values = moves_.value_count};
@@ -326,7 +327,8 @@ class MachineSimulator : public Simulator {
     return {moves_.value_count, stride_of(generator), 2 * std::int64_t{generator.transfers}};
   }
 
-  /// Launches a functor of sim/device/walk_kernels.h for `count` candidates, with arrays of the given sizes.
+  /// Launches a functor of sim/device/transfers/transfer_kernels.h for `count` candidates, with arrays of the given
+  /// sizes.
   template <class Make>
   void walk(std::int64_t count, const WalkSizes& sizes, const Make& make) {
     launch_with_space((count + kThreadsOfWalk - 1) / kThreadsOfWalk, sizes.bytes(kThreadsOfWalk), make);
@@ -344,7 +346,7 @@ class MachineSimulator : public Simulator {
   }
 
   static std::int64_t teams_of_rewind(std::int64_t count) { return (count + kThreadsOfRewind - 1) / kThreadsOfRewind; }
-  /// Returns the bytes that the ValueBits (sim/device/rewind.h) of a team's candidates take.
+  /// Returns the bytes that the ValueBits (sim/device/candidate_profile.h) of a team's candidates take.
   std::int64_t bytes_of_rewind() const {
     return ValueBits::words(tables_.view.value_count) * kThreadsOfRewind *
            static_cast<std::int64_t>(sizeof(std::uint32_t));

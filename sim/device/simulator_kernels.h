@@ -5,13 +5,13 @@
 #include <type_traits>
 
 #include "cairn/core/machine/support/machine.h"
-#include "cairn/sim/device/bucket_lanes.h"
-#include "cairn/sim/device/draw_lanes.h"
+#include "cairn/sim/device/candidate_profile.h"
+#include "cairn/sim/device/drawing/bucket_lanes.h"
+#include "cairn/sim/device/drawing/draw_lanes.h"
+#include "cairn/sim/device/drawing/order_lanes.h"
+#include "cairn/sim/device/drawing/random_order.h"
 #include "cairn/sim/device/graph_tables.h"
 #include "cairn/sim/device/intrinsics.h"
-#include "cairn/sim/device/order_lanes.h"
-#include "cairn/sim/device/random_order.h"
-#include "cairn/sim/device/rewind.h"
 #include "cairn/sim/simulator.h"
 
 /// These are the kernels of MachineSimulator (machine_simulator.h): they draw candidates, evaluate them, and count what
@@ -222,7 +222,8 @@ struct RankKeys {
   }
 };
 
-/// Number of threads of a team whose threads run rewind() (sim/device/rewind.h), each on a schedule of its own.
+/// Number of threads of a team whose threads run rewind() (sim/device/candidate_profile.h), each on a schedule of its
+/// own.
 inline constexpr int kThreadsOfRewind = 32;
 
 /// Calls take(c, values) for each candidate c in [0, count) that this thread handles. `values` are new ValueBits in

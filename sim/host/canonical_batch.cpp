@@ -5,7 +5,7 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/machine/support/machine.h"
-#include "cairn/sim/device/canonical_batch.h"
+#include "cairn/sim/device/dominance/canonical_batch.h"
 
 namespace cairn::sim {
 

@@ -1,4 +1,4 @@
-#include "cairn/sim/device/copies.h"
+#include "cairn/sim/device/transfers/copies.h"
 
 #include <limits>
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "cairn/core/machine/support/machine.h"
-#include "cairn/sim/device/dominance.h"
+#include "cairn/sim/device/dominance/dominance.h"
 
 namespace cairn::sim {
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "cairn/core/error.h"
-#include "cairn/sim/device/copies.h"
-#include "cairn/sim/device/random_order.h"
+#include "cairn/sim/device/drawing/random_order.h"
+#include "cairn/sim/device/transfers/copies.h"
 
 namespace cairn::sim {
 

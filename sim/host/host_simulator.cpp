@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "cairn/core/machine/support/machine.h"
-#include "cairn/sim/device/random_order.h"
-#include "cairn/sim/device/rewind.h"
-#include "cairn/sim/device/walk.h"
-#include "cairn/sim/host/lockstep.h"
+#include "cairn/sim/device/candidate_profile.h"
+#include "cairn/sim/device/drawing/random_order.h"
+#include "cairn/sim/device/transfers/transfer_profile.h"
+#include "cairn/sim/host/lockstep/lockstep.h"
 #include "cairn/sim/simulator.h"
 #include "cairn/sim/support/dominance.h"
 

@@ -34,8 +34,8 @@ struct DominanceBand {
 ///
 /// If a schedule begins and ends with nothing in memory, its canonical profile has a single segment, so dominance among
 /// such schedules only compares their peaks. Several segments occur in profiles of parts of a graph
-/// (core::internal_profile), in profiles of node sums (core/support/node_sum.h), and in profiles of graphs that keep
-/// many outputs.
+/// (core::internal_profile), in profiles of node sums (solvers/order/internal/papers/node_sum.h), and in profiles of
+/// graphs that keep many outputs.
 class DominanceSet {
  public:
   virtual ~DominanceSet() = default;

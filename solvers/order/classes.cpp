@@ -1,7 +1,7 @@
 // Implements the solvers for classes of graphs. These solvers only check that the graph is in the class. Reduction
-// (internal/reduction.h) finds the order. An order is dominant if it dominates all other orders. An order dominates
-// another one if the two memory profiles can be walked at such speeds that the first is never above the second
-// (core/dominance.h).
+// (internal/reduction/reduction.h) finds the order. An order is dominant if it dominates all other orders. An order
+// dominates another one if the two memory profiles can be walked at such speeds that the first is never above the
+// second (core/dominance.h).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 #include "cairn/core/profile.h"
 #include "cairn/core/support/text.h"
 #include "cairn/solvers/common/support/incumbent.h"
-#include "cairn/solvers/order/internal/exact.h"
-#include "cairn/solvers/order/internal/reduction.h"
+#include "cairn/solvers/order/internal/reduction/reduction.h"
+#include "cairn/solvers/order/internal/search/exact.h"
 #include "cairn/solvers/order/support/order.h"
 
 namespace cairn::solvers {

@@ -13,12 +13,12 @@
 
 #include "cairn/core/machine/support/thread_pool.h"
 #include "cairn/solvers/common/support/incumbent.h"
-#include "cairn/solvers/order/internal/dominant.h"
-#include "cairn/solvers/order/internal/exact.h"
-#include "cairn/solvers/order/internal/min_cut.h"
-#include "cairn/solvers/order/internal/reduction.h"
-#include "cairn/solvers/order/internal/search.h"
-#include "cairn/solvers/order/internal/step_graph.h"
+#include "cairn/solvers/order/internal/chains/dominant.h"
+#include "cairn/solvers/order/internal/reduction/min_cut.h"
+#include "cairn/solvers/order/internal/reduction/reduction.h"
+#include "cairn/solvers/order/internal/reduction/step_graph.h"
+#include "cairn/solvers/order/internal/search/exact.h"
+#include "cairn/solvers/order/internal/search/search.h"
 
 namespace cairn::solvers {
 namespace {

@@ -1,8 +1,8 @@
 // Searches for a low plan. A block is a group of buffers that share one offset. It consists of rectangles, each a range
 // of steps and a range of addresses (plan/internal/instance.h). A beam search places the blocks in order of time
-// (plan/internal/time_beam.h). A guided local search lowers the best plan (plan/internal/guided_search.h). The exact
-// search divides time into sections, in each of which the same blocks are live, and can prove that no plan fits
-// (plan/internal/exact.h).
+// (plan/internal/search/time_beam.h). A guided local search lowers the best plan
+// (plan/internal/search/guided_search.h). The exact search divides time into sections, in each of which the same blocks
+// are live, and can prove that no plan fits (plan/internal/exact/exact.h).
 
 #include <algorithm>
 #include <cmath>
@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "cairn/core/threads.h"
-#include "cairn/solvers/plan/internal/exact.h"
-#include "cairn/solvers/plan/internal/guided_search.h"
-#include "cairn/solvers/plan/internal/portfolio.h"
-#include "cairn/solvers/plan/internal/time_beam.h"
+#include "cairn/solvers/plan/internal/exact/exact.h"
+#include "cairn/solvers/plan/internal/search/guided_search.h"
+#include "cairn/solvers/plan/internal/search/portfolio.h"
+#include "cairn/solvers/plan/internal/search/time_beam.h"
 #include "cairn/solvers/plan/planner.h"
 
 namespace cairn::solvers {

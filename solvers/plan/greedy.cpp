@@ -3,8 +3,8 @@
 #include <limits>
 
 #include "cairn/solvers/plan/internal/instance.h"
-#include "cairn/solvers/plan/internal/packer.h"
-#include "cairn/solvers/plan/internal/rules.h"
+#include "cairn/solvers/plan/internal/packing/packer.h"
+#include "cairn/solvers/plan/internal/packing/rules.h"
 #include "cairn/solvers/plan/planner.h"
 
 namespace cairn::solvers {

@@ -76,7 +76,7 @@ struct PlanSolution {
 
 /// Finds a low plan by greedy methods. Ends as soon as a plan is as low as the lower bound or fits into the capacity.
 /// The methods are, in this order:
-/// - Plans along the skyline (plan/internal/skyline.h), which is the upper edge of the buffers placed so far.
+/// - Plans along the skyline (plan/internal/packing/skyline.h), which is the upper edge of the buffers placed so far.
 /// - Best-fit and first-fit over several orders of the buffers: by size, length of the lifetime, area (size times
 /// length), number of buffers that are live during the lifetime, and first step.
 /// - Further plans along the skyline. Buffers that lie too high in one plan get a higher priority in the next plan.
@@ -91,9 +91,9 @@ struct PlanSolution {
 PlanSolution greedy_plan(const PlanProblem& problem, const PlanOptions& options = {});
 
 /// Searches for the lowest plan or, if there is a capacity, for a plan that fits into it. Starts with greedy_plan(). If
-/// that plan is too high, beam searches over time (plan/internal/time_beam.h), guided local searches
-/// (plan/internal/guided_search.h) and an exact search (plan/internal/exact.h) take turns for the rest of the limit.
-/// Throws as greedy_plan() does.
+/// that plan is too high, beam searches over time (plan/internal/search/time_beam.h), guided local searches
+/// (plan/internal/search/guided_search.h) and an exact search (plan/internal/exact/exact.h) take turns for the rest of
+/// the limit. Throws as greedy_plan() does.
 PlanSolution find_plan(const PlanProblem& problem, const PlanOptions& options = {});
 
 /// Names a set of buffers that together cannot fit into a capacity.

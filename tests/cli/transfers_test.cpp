@@ -1,10 +1,11 @@
 // Tests --link and --host-budget: what solve, info and pareto print about transfers, and the messages about bad input.
+#include "cairn/tests/reference/transfers.h"
+
 #include "cairn/core/formats/files.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/support/timeline.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cli/command.h"
-#include "cairn/tests/reference/transfers.h"
 #include "cairn/tests/support/parts.h"
 
 namespace cairn::tests::transfers_test {
@@ -52,7 +53,7 @@ TEST_CASE("solve --link says the makespan, what moves, and what waits") {
                       {"waiting", times.waiting},
                       {"evicts", schedule.transfers.evicts.size()},
                       {"fetches", schedule.transfers.fetches.size()},
-                      {"moved_bytes", reference::moved_bytes(graph, schedule)},
+                      {"moved_bytes", core::reference::moved_bytes(graph, schedule)},
                       {"host_peak_bytes", core::host_peak(graph, schedule)},
                       {"host_budget_bytes", nullptr}});
   CHECK(json["host_planned_bytes"] >= json["host_peak_bytes"]);

@@ -8,8 +8,8 @@
 #include "cairn/core/profile.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/core/order_cases.h"
+#include "cairn/tests/reference/reference_order.h"
 #include "cairn/tests/support/random_graph.h"
-#include "cairn/tests/support/reference_order.h"
 
 // Tests dominance between memory profiles, and what Jin et al. state about it. A profile a dominates a profile b if two
 // pointers can go from their beginnings to their ends such that the value of a is never above that of b (Definition 2.3
@@ -17,6 +17,7 @@
 namespace cairn::core::dominance_property_test {
 namespace {
 
+using solvers::NodeSumGraph;
 using tests::near_dominated;
 using tests::near_values;
 using tests::Order;

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "cairn/core/graph.h"
-#include "cairn/core/support/node_sum.h"
+#include "cairn/solvers/order/internal/papers/node_sum.h"
+#include "cairn/tests/reference/reference_order.h"
 #include "cairn/tests/support/random_graph.h"
-#include "cairn/tests/support/reference_order.h"
 #include "cairn/tests/support/show.h"
 
 /// Makes random sequences, node-sum graphs and orders, for tests of definitions in Jin et al., "New Tools for Peak
@@ -121,7 +121,7 @@ inline Values zigzag(std::int64_t start, std::span<const core::Segment> segments
 /// The weights and edges of a random node-sum graph. Some edges occur twice.
 struct NodeSumCase {
   std::vector<std::int64_t> weights;
-  std::vector<core::NodeSumGraph::Edge> edges;
+  std::vector<solvers::NodeSumGraph::Edge> edges;
 };
 
 inline NodeSumCase random_node_sum(Random& random, core::NodeId min_nodes, core::NodeId max_nodes) {
@@ -142,9 +142,9 @@ inline NodeSumCase random_node_sum(Random& random, core::NodeId min_nodes, core:
   return result;
 }
 
-inline core::NodeSumGraph random_node_sum_graph(Random& random, core::NodeId min_nodes, core::NodeId max_nodes) {
+inline solvers::NodeSumGraph random_node_sum_graph(Random& random, core::NodeId min_nodes, core::NodeId max_nodes) {
   NodeSumCase parts = random_node_sum(random, min_nodes, max_nodes);
-  return core::NodeSumGraph(std::move(parts.weights), std::move(parts.edges));
+  return solvers::NodeSumGraph(std::move(parts.weights), std::move(parts.edges));
 }
 
 /// Returns a random topological order. If `eager` is set, the order is eager in the sense of section 4.1 of Jin et al.:
@@ -167,7 +167,7 @@ Order random_order(Random& random, const core::reference::OrderModel& model, boo
 inline Order random_order(Random& random, const core::reference::OrderModel& model) {
   return random_order(random, model, false, [](core::NodeId) { return 0; });
 }
-inline Order random_eager_order(Random& random, const core::NodeSumGraph& graph) {
+inline Order random_eager_order(Random& random, const solvers::NodeSumGraph& graph) {
   return random_order(random, graph, true, [&](core::NodeId v) { return graph.weight(v); });
 }
 

@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "cairn/core/dominance.h"
-#include "cairn/core/support/node_sum.h"
+#include "cairn/solvers/order/internal/papers/node_sum.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/core/order_cases.h"
+#include "cairn/tests/reference/reference_order.h"
 #include "cairn/tests/support/random_graph.h"
-#include "cairn/tests/support/reference_order.h"
 
 // Tests segments of memory profiles (section 6 of Jin et al.). A segment is a rise of memory to a peak and the drop to
 // the following valley. Its change is the rise minus the drop. A profile a dominates a profile b if two pointers can go
@@ -18,6 +18,7 @@
 namespace cairn::core::segments_property_test {
 namespace {
 
+using solvers::NodeSumGraph;
 using tests::near_dominated;
 using tests::near_values;
 using tests::Order;

@@ -9,8 +9,8 @@
 
 #include "cairn/core/machine/support/machine.h"
 #include "cairn/models/random_graphs.h"
-#include "cairn/sim/device/canonical_batch.h"
-#include "cairn/sim/device/dominance.h"
+#include "cairn/sim/device/dominance/canonical_batch.h"
+#include "cairn/sim/device/dominance/dominance.h"
 #include "cairn/sim/device/machine_simulator.h"
 #include "cairn/sim/schedule_batch.h"
 #include "cairn/sim/tally.h"

@@ -4,8 +4,8 @@
 #include <atomic>
 
 #include "cairn/core/machine/support/thread_pool.h"
-#include "cairn/runtime/host/blas.h"
-#include "cairn/runtime/host/gemm.h"
+#include "cairn/runtime/host/products/blas.h"
+#include "cairn/runtime/host/products/gemm.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/runtime/tensors.h"
 

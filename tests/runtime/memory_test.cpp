@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "cairn/core/error.h"
-#include "cairn/runtime/host/synthetic.h"
+#include "cairn/runtime/host/kernels/synthetic.h"
 #include "cairn/runtime/program.h"
-#include "cairn/runtime/support/arena.h"
+#include "cairn/runtime/support/host_arena.h"
 #include "cairn/runtime/support/residents.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/runtime/graphs.h"

@@ -5,7 +5,7 @@
 #include "cairn/core/support/bf16.h"
 #include "cairn/runtime/support/element.h"
 #include "cairn/tests/catch.h"
-#include "cairn/tests/runtime/device_op.h"
+#include "cairn/tests/runtime/device/device_op.h"
 
 namespace cairn::tests::update_test {
 namespace {

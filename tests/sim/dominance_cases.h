@@ -7,8 +7,8 @@
 #include "cairn/core/dominance.h"
 #include "cairn/sim/canonical_batch.h"
 #include "cairn/tests/core/order_cases.h"
+#include "cairn/tests/reference/reference_order.h"
 #include "cairn/tests/support/random_graph.h"
-#include "cairn/tests/support/reference_order.h"
 
 /// This file makes sets of profiles for tests of functions that compare many profiles at once. A profile a dominates a
 /// profile b if two pointers can go from their beginnings to their ends such that the value of a is never above that of

@@ -7,15 +7,15 @@
 #include "cairn/core/error.h"
 #include "cairn/core/machine/support/machine.h"
 #include "cairn/sim/canonical_batch.h"
-#include "cairn/sim/device/canonical_batch.h"
-#include "cairn/sim/device/dominance.h"
+#include "cairn/sim/device/dominance/canonical_batch.h"
+#include "cairn/sim/device/dominance/dominance.h"
 #include "cairn/sim/support/dominance.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/core/order_cases.h"
+#include "cairn/tests/reference/reference_order.h"
 #include "cairn/tests/sim/dominance_cases.h"
 #include "cairn/tests/support/fiber_machine.h"
 #include "cairn/tests/support/random_graph.h"
-#include "cairn/tests/support/reference_order.h"
 
 namespace cairn::tests::dominance_property_test {
 

@@ -7,7 +7,7 @@
 #include "cairn/core/error.h"
 #include "cairn/core/profile.h"
 #include "cairn/sim/device/machine_simulator.h"
-#include "cairn/sim/host/lockstep.h"
+#include "cairn/sim/host/lockstep/lockstep.h"
 #include "cairn/sim/simulator.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/reference.h"

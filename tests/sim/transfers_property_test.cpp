@@ -6,7 +6,7 @@
 #include "cairn/core/error.h"
 #include "cairn/core/support/timeline.h"
 #include "cairn/sim/device/machine_simulator.h"
-#include "cairn/sim/host/lockstep.h"
+#include "cairn/sim/host/lockstep/lockstep.h"
 #include "cairn/sim/simulator.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/sim/moved_candidates.h"

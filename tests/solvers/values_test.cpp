@@ -7,7 +7,7 @@
 #include "cairn/core/error.h"
 #include "cairn/core/plan.h"
 #include "cairn/core/profile.h"
-#include "cairn/core/support/node_sum.h"
+#include "cairn/solvers/order/internal/papers/node_sum.h"
 #include "cairn/solvers/plan/planner.h"
 #include "cairn/solvers/registry.h"
 #include "cairn/tests/catch.h"
@@ -180,12 +180,12 @@ TEST_CASE("plans hold every output apart, and overwrite what they may") {
 TEST_CASE("Algorithm 3 on several outputs: the same peak in the node-sum graph") {
   tests::for_each_seed(3000, [&](Random& random) {
     const Graph graph = random_values(random, 10);
-    const core::NodeSumReduction reduction = core::reduce_to_node_sum(graph);
+    const solvers::NodeSumReduction reduction = solvers::reduce_to_node_sum(graph);
     const Schedule schedule = tests::random_schedule(random, graph, 0);
-    const auto order = core::to_node_sum(graph, reduction, schedule);
-    REQUIRE(core::is_schedule(reduction.graph, order));
-    REQUIRE(core::peak(reduction.graph, order) == reference::peak(graph, schedule));
-    REQUIRE(core::from_node_sum(reduction, order) == schedule);
+    const auto order = solvers::to_node_sum(graph, reduction, schedule);
+    REQUIRE(solvers::is_schedule(reduction.graph, order));
+    REQUIRE(solvers::peak(reduction.graph, order) == reference::peak(graph, schedule));
+    REQUIRE(solvers::from_node_sum(reduction, order) == schedule);
   });
 }
 

@@ -9,8 +9,8 @@
 
 #include "cairn/core/dominance.h"
 #include "cairn/core/graph.h"
-#include "cairn/core/support/node_sum.h"
-#include "cairn/solvers/order/internal/step_graph.h"
+#include "cairn/solvers/order/internal/papers/node_sum.h"
+#include "cairn/solvers/order/internal/reduction/step_graph.h"
 
 /// These functions return graphs, orders and profiles as text for messages.
 namespace cairn::tests {
@@ -32,7 +32,7 @@ inline std::string show(const core::Graph& graph) {
   }
   return text;
 }
-inline std::string show(const core::NodeSumGraph& graph) {
+inline std::string show(const solvers::NodeSumGraph& graph) {
   std::string text = "\n";
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {
     text += fmt::format("  {}: weight {} to {}\n", v, graph.weight(v), show(graph.successors(v)));

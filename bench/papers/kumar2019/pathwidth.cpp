@@ -16,8 +16,8 @@
 #include "cairn/solvers/remat/kumar/path_schedule.h"
 #include "cairn/solvers/remat/kumar/tw_program.h"
 #include "cairn/solvers/remat/repair/retain.h"
+#include "cairn/tests/reference/kumar2019.h"
 #include "cairn/tests/support/folded_chain.h"
-#include "cairn/tests/support/kumar2019.h"
 
 namespace {
 

@@ -1,5 +1,5 @@
 // Computes a lower bound on the makespan of schedules with transfers (makespan_bound.h). Some bounds divide a schedule
-// into stages: c_0, c_1, ... are the nodes of a chain, and the first run of c_t ends stage t (ChainStages).
+// into stages: c_0, c_1, ... are the nodes of a chain, and the first run of c_t ends stage t (FirstRunStages).
 
 #include "cairn/solvers/offload/bound/makespan_bound.h"
 
@@ -12,9 +12,9 @@
 #include "cairn/solvers/common/support/costs.h"
 #include "cairn/solvers/common/support/transferable.h"
 #include "cairn/solvers/offload/bound/transfer_prices.h"
-#include "cairn/solvers/remat/bound/chain_program.h"
-#include "cairn/solvers/remat/bound/chain_uses.h"
 #include "cairn/solvers/remat/bound/cut/cut_bound.h"
+#include "cairn/solvers/remat/bound/stage_program.h"
+#include "cairn/solvers/remat/bound/stage_uses.h"
 
 namespace cairn::solvers {
 namespace {
@@ -35,9 +35,9 @@ std::int64_t least_with_a_transfer(const core::Graph& graph, const core::Link& l
 
 /// Returns the stage t for which the values that are made before the first run of c_t, and surely read after this run,
 /// have the most bytes. c_t is the node of the chain whose first run ends stage t.
-std::int32_t stage_of_most_bytes(const ChainStages& stages) {
+std::int32_t stage_of_most_bytes(const FirstRunStages& stages) {
   const core::Graph& graph = stages.graph();
-  const ChainUses uses(stages);
+  const StageUses uses(stages);
   std::vector<std::int64_t> change(static_cast<std::size_t>(stages.chain_length()) + 2, 0);
   for (core::ValueId x = 0; x < graph.value_count(); ++x) {
     const std::int32_t made = stages.node(graph.producer(x)).due;
@@ -119,7 +119,7 @@ class MakespanBounding {
     constexpr std::int64_t kPairs = std::int64_t{1} << 18;
     constexpr int kSteps = 150, kTargets = 24;
     constexpr std::int64_t kLittle = 1000;
-    const std::optional<ChainStages> stages =
+    const std::optional<FirstRunStages> stages =
         stages_of_size(graph_, chain_for(graph_, common_.order), common_.budget, kUnknownCost,
                        std::min(common_.memory_bytes / TransferPrices::kBytesAPair, kPairs), watch_);
     if (!stages) return;

@@ -203,7 +203,7 @@ class TransferPrices::Pass {
     count(kFetch, prices_.after_fetches_);
     count(kBoth, prices_.beside_copies_);
     for (core::NodeId v = 0; v < graph_.node_count(); ++v) {
-      const ChainStages::Node& node = stages_.node(v);
+      const FirstRunStages::Node& node = stages_.node(v);
       const bool can_be_before = node.first <= prices_.cut_, can_be_after = node.due > prices_.cut_;
       const bool before = can_be_before && (!can_be_after || m_.evict >= m_.fetch);
       const bool at_cut = stages_.place(v) == prices_.cut_;
@@ -236,7 +236,7 @@ class TransferPrices::Pass {
   }
 
   void price_outputs(std::int32_t t, core::NodeId v) {
-    const ChainStages::Node& node = stages_.node(v);
+    const FirstRunStages::Node& node = stages_.node(v);
     const bool runs_surely = t == node.first && t == node.due;
     const bool may_be_first = t <= node.due;
     Price making;
@@ -335,9 +335,9 @@ class TransferPrices::Pass {
 
   const TransferPrices& prices_;
   const Multipliers& m_;
-  const ChainStages& stages_;
+  const FirstRunStages& stages_;
   const core::Graph& graph_;
-  const ChainUses& uses_;
+  const StageUses& uses_;
   DerivativeTape tape_;
   // These arrays are indexed by value:
   // - carried_: the price of having the value in the current stage by holding it since the stage before.
@@ -349,7 +349,7 @@ class TransferPrices::Pass {
   Wide collected_ = 0;
 };
 
-TransferPrices::TransferPrices(const ChainStages& stages, const core::Link& link,
+TransferPrices::TransferPrices(const FirstRunStages& stages, const core::Link& link,
                                std::optional<std::int64_t> host_budget, std::int32_t cut)
     : stages_(stages),
       graph_(stages.graph()),

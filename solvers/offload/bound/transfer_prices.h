@@ -7,8 +7,8 @@
 #include "cairn/core/graph.h"
 #include "cairn/core/limit.h"
 #include "cairn/core/link.h"
-#include "cairn/solvers/remat/bound/chain_program.h"
-#include "cairn/solvers/remat/bound/chain_uses.h"
+#include "cairn/solvers/remat/bound/stage_program.h"
+#include "cairn/solvers/remat/bound/stage_uses.h"
 #include "cairn/solvers/remat/bound/subgradient.h"
 
 namespace cairn::solvers {
@@ -28,9 +28,9 @@ struct PathCosts {
 PathCosts path_costs(const core::Graph& graph);
 
 /// Computes lower bounds on the makespan of all schedules with recomputation and transfers that keep to a budget on the
-/// device and to a budget on the host. The stages are defined in ChainStages: c_0, c_1, ... are the nodes of a chain,
-/// and stage t ends with the first run of c_t. Below, the run of c_t always means its first run. The stages must be
-/// made without a known cost.
+/// device and to a budget on the host. The stages are defined in FirstRunStages: c_0, c_1, ... are the nodes of a
+/// chain, and stage t ends with the first run of c_t. Below, the run of c_t always means its first run. The stages must
+/// be made without a known cost.
 ///
 /// Theorem. Let `cut` be a stage before the last one. Let the following prices be >= 0: the prices device[t] and
 /// host[t] of a byte for every stage t, and the prices `evict`, `fetch` and `both` of a unit of the link's time, where
@@ -56,7 +56,7 @@ PathCosts path_costs(const core::Graph& graph);
 /// - if a fetch starts in stage t, the value was on the host during the run of c_(t-1);
 /// - if a value is on the host during the run of c_t, it was there during the run of c_(t-1), or its evict is over in
 ///   stage t, and then it was made in stage t or was on the device during the run of c_(t-1);
-/// - what ChainStages says about the stages of nodes and values holds.
+/// - what FirstRunStages says about the stages of nodes and values holds.
 ///
 /// Proof. Take a schedule. The choice consists of the schedule's runs and copies, but leaves out those that nothing
 /// needs. It also leaves out a fetch of x that starts in stage t if x is on the device during the run of c_(t-1), or
@@ -83,7 +83,7 @@ PathCosts path_costs(const core::Graph& graph);
 /// the products to T. The rest of stage t gets the factor work[t] >= 0, so it may be left out. What is left is the sum
 /// above. []
 ///
-/// The least value is bounded from below as in ChainPrices, by one pass over the stages, which computes a price for
+/// The least value is bounded from below as in StagePrices, by one pass over the stages, which computes a price for
 /// having x in stage t. This price is the least of three: the price of holding x since the stage before, of making x
 /// again, and of fetching x. A value on the host has a price as well: the least of holding it there, and of evicting it
 /// from the device in this stage. These prices are distances in a graph in which every way to have x in some stage is a
@@ -94,19 +94,19 @@ PathCosts path_costs(const core::Graph& graph);
 class TransferPrices {
  public:
   /// `cut` is the stage `cut` of the theorem; if the chain has no nodes, it must be 0. Without `host_budget`, the host
-  /// can hold any number of bytes. O(ChainStages::size() + inputs of nodes).
-  TransferPrices(const ChainStages& stages, const core::Link& link, std::optional<std::int64_t> host_budget,
+  /// can hold any number of bytes. O(FirstRunStages::size() + inputs of nodes).
+  TransferPrices(const FirstRunStages& stages, const core::Link& link, std::optional<std::int64_t> host_budget,
                  std::int32_t cut);
 
   /// Improves the prices by at most `rounds` subgradient steps. Ends early when the bound reaches `target` or the watch
-  /// expires. A step takes time proportional to ChainStages::size() plus the number of inputs of the nodes that can run
-  /// in the stages.
+  /// expires. A step takes time proportional to FirstRunStages::size() plus the number of inputs of the nodes that can
+  /// run in the stages.
   void ascend(std::int64_t target, int rounds, core::Stopwatch& watch);
 
   /// Returns the highest bound so far, in units of cost. It is at least the cost of running each node once.
   std::int64_t bound() const { return bound_; }
 
-  /// Largest number of bytes that a pass needs for each of the pairs that ChainStages::size() counts.
+  /// Largest number of bytes that a pass needs for each of the pairs that FirstRunStages::size() counts.
   static constexpr std::int64_t kBytesAPair = 256;
 
  private:
@@ -141,9 +141,9 @@ class TransferPrices {
   void project();
   double evaluate(std::vector<double>& gradient);
 
-  const ChainStages& stages_;
+  const FirstRunStages& stages_;
   const core::Graph& graph_;
-  const ChainUses uses_;
+  const StageUses uses_;
   const std::int32_t end_, cut_;
   const bool shared_;  ///< whether both directions share the link
   const std::optional<std::int64_t> host_budget_;

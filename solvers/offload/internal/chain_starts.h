@@ -14,7 +14,7 @@
 namespace cairn::solvers::offloading {
 
 /// Finds schedules of a training graph that is a chain of blocks. Uses the dynamic program of solvers/remat/rotor,
-/// which can also move values to the host (chain_schedule.h).
+/// which can also move values to the host (dynamic_program.h).
 class ChainStarts {
  public:
   /// Divides the graph into chains of blocks, and measures the blocks. If the graph cannot be divided in this way,
@@ -23,7 +23,7 @@ class ChainStarts {
 
   /// Finds the cheapest persistent schedule within the budget. A schedule is persistent if the input of each block is
   /// either freed right after the next forward run of the block, or stays in memory until the block has run backward
-  /// (chain_schedule.h). In this search, moving a value to the host and back costs `price` times the duration of the
+  /// (dynamic_program.h). In this search, moving a value to the host and back costs `price` times the duration of the
   /// two copies, and the value takes no memory on the device in between. Returns only the steps of the schedule;
   /// offload() finds the transfers. Returns nothing if there is no such schedule, or if the watch expires.
   std::optional<core::Schedule> cheapest(std::int64_t budget, double price, core::Stopwatch& watch);

@@ -18,9 +18,9 @@ struct Measure {
 };
 
 /// Changes the transfers of a state at random, one move after another. A move that is not accepted is taken back.
-class Annealer {
+class TransferAnnealer {
  public:
-  Annealer(State& state, core::Stopwatch& watch, core::Random& random)
+  TransferAnnealer(State& state, core::Stopwatch& watch, core::Random& random)
       : state_(state), watch_(watch), random_(random) {}
 
   void run(std::int64_t enough) {
@@ -201,7 +201,7 @@ class Annealer {
 }  // namespace
 
 void improve(State& state, core::Stopwatch& watch, core::Random& random, std::int64_t enough) {
-  Annealer(state, watch, random).run(enough);
+  TransferAnnealer(state, watch, random).run(enough);
 }
 
 }  // namespace cairn::solvers::offloading

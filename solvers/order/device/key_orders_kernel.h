@@ -11,7 +11,7 @@
 
 #include "cairn/core/dominance.h"
 #include "cairn/core/host_device.h"
-#include "cairn/sim/device/transfer.h"
+#include "cairn/sim/device/transfers/transfer.h"
 #include "cairn/solvers/order/device/caduceus.h"
 #include "cairn/solvers/order/device/key_orders.h"
 

@@ -45,9 +45,9 @@ Solution in_tree(const core::Graph& graph, const OrderOptions& options);
 /// adds one node of size 0 that reads all leaves, which has the same effect.
 Solution out_tree(const core::Graph& graph, const OrderOptions& options);
 
-/// Finds an order of least peak by an exact search on the whole graph (internal/exact.h). Unlike order(), it does not
-/// replace parts of the graph by paths, so the other solvers can be checked against it. If the limit ends the search,
-/// returns the best order found so far.
+/// Finds an order of least peak by an exact search on the whole graph (internal/search/exact.h). Unlike order(), it
+/// does not replace parts of the graph by paths, so the other solvers can be checked against it. If the limit ends the
+/// search, returns the best order found so far.
 Solution exact(const core::Graph& graph, const OrderOptions& options);
 
 }  // namespace cairn::solvers

@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "cairn/solvers/plan/internal/address_set.h"
 #include "cairn/solvers/plan/internal/instance.h"
+#include "cairn/solvers/plan/internal/packing/address_set.h"
 
 namespace cairn::solvers::plan {
 

@@ -12,19 +12,19 @@
 #include "cairn/core/support/editable_schedule.h"
 #include "cairn/solvers/common/support/costs.h"
 #include "cairn/solvers/engines/engine.h"
-#include "cairn/solvers/remat/bound/chain_prices.h"
-#include "cairn/solvers/remat/bound/chain_program.h"
-#include "cairn/solvers/remat/bound/chain_search.h"
 #include "cairn/solvers/remat/bound/cut/cut_bound.h"
+#include "cairn/solvers/remat/bound/stage_prices.h"
+#include "cairn/solvers/remat/bound/stage_program.h"
+#include "cairn/solvers/remat/bound/stage_search.h"
 #include "cairn/solvers/remat/repair/evict.h"
 #include "cairn/solvers/remat/repair/retain.h"
 
 namespace cairn::solvers {
 namespace {
 
-// Bytes that an engine (HiGHS) and ChainPrices need for each pair that ChainStages::size() counts.
+// Bytes that an engine (HiGHS) and StagePrices need for each pair that FirstRunStages::size() counts.
 constexpr std::int64_t kEngineBytesAPair = 16384, kPriceBytesAPair = 64;
-/// Largest ChainStages::size() for which subgradient steps are made. With more pairs, a step takes too long to be
+/// Largest FirstRunStages::size() for which subgradient steps are made. With more pairs, a step takes too long to be
 /// useful.
 constexpr std::int64_t kMostPairs = std::int64_t{1} << 20;
 
@@ -81,19 +81,19 @@ class CostBounding {
     if (bound.infeasible) answer_.infeasible = answer_.exhausted = true;
   }
 
-  /// Builds the stages for the known cost, with at most `allowed` pairs (see ChainStages::size()). Returns nothing if
-  /// the watch expired, or if the stages prove that no schedule is cheaper.
-  std::optional<ChainStages> stages(std::int64_t known, std::int64_t allowed) {
-    std::optional<ChainStages> stages =
+  /// Builds the stages for the known cost, with at most `allowed` pairs (see FirstRunStages::size()). Returns nothing
+  /// if the watch expired, or if the stages prove that no schedule is cheaper.
+  std::optional<FirstRunStages> stages(std::int64_t known, std::int64_t allowed) {
+    std::optional<FirstRunStages> stages =
         stages_of_size(graph_, chain_for(graph_, options_.order), options_.budget, known, allowed, watch_);
     if (!stages || stages->fits()) return stages;
     prove(known);
     return std::nullopt;
   }
 
-  double seconds_of_round(const ChainStages& relaxation) const {
-    // Seconds that a subgradient step takes for each pair of ChainStages::size(), if nodes have no inputs. The time is
-    // proportional to 1 plus the mean number of inputs of a node.
+  double seconds_of_round(const FirstRunStages& relaxation) const {
+    // Seconds that a subgradient step takes for each pair of FirstRunStages::size(), if nodes have no inputs. The time
+    // is proportional to 1 plus the mean number of inputs of a node.
     constexpr double kSecondsOfPair = 6e-9;
     const double inputs = static_cast<double>(graph_.edge_count()) / std::max(1, graph_.node_count());
     return kSecondsOfPair * static_cast<double>(relaxation.size()) * (1 + inputs);
@@ -106,21 +106,21 @@ class CostBounding {
     raise(known);
   }
 
-  /// Finds good prices for memory (chain_prices.h), and raises the bound to the lower bound that these prices prove.
-  /// Afterwards, raises the bound by a search of the relaxation (chain_search.h), which the prices guide.
+  /// Finds good prices for memory (stage_prices.h), and raises the bound to the lower bound that these prices prove.
+  /// Afterwards, raises the bound by a search of the relaxation (stage_search.h), which the prices guide.
   void raise_by_prices(std::int64_t known, bool with_engine) {
     constexpr core::NodeId kMostSearched = 5000;
     // The prices are computed only if there is time for this many subgradient steps. This is enough for one step, and
-    // for ChainPrices::fix(), which takes longer than a step.
+    // for StagePrices::fix(), which takes longer than a step.
     constexpr double kLeastRounds = 4;
     // Work units after which the search stops if an engine is installed, because the engine would be faster.
     constexpr std::int64_t kEngineBetterAfter = 20'000'000;
-    const std::optional<ChainStages> found =
+    const std::optional<FirstRunStages> found =
         stages(known, std::min(options_.memory_bytes / kPriceBytesAPair, kMostPairs));
     if (!found) return;
-    const ChainStages& relaxation = *found;
+    const FirstRunStages& relaxation = *found;
     if (finished() || watch_.rest().seconds < kLeastRounds * seconds_of_round(relaxation)) return;
-    ChainPrices prices(relaxation);
+    StagePrices prices(relaxation);
     const std::int64_t unit = relaxation.cost_unit(), base = relaxation.base_cost();
     double target = static_cast<double>(base) / static_cast<double>(unit) / 50 + 1;
     if (known != kUnknownCost) {
@@ -146,7 +146,8 @@ class CostBounding {
     const std::int64_t first = std::max<std::int64_t>(known == kUnknownCost ? least / 64 : open / 16, 0);
     const std::int64_t start = least;
     for (std::int64_t more = first; !finished(); more = std::min(open, 2 * more + 1)) {
-      const ChainSearchAnswer answer = search_chain(relaxation, prices, start + more, options_.memory_bytes / 8, part);
+      const StageSearchAnswer answer =
+          search_relaxation(relaxation, prices, start + more, options_.memory_bytes / 8, part);
       if (answer.extra) {
         answer_.exhausted = true;
         raise(base + *answer.extra * unit);
@@ -165,10 +166,10 @@ class CostBounding {
   /// fallen.
   bool solve_with_engine() {
     const std::int64_t known = known_cost();
-    const std::optional<ChainStages> found = stages(known, options_.memory_bytes / kEngineBytesAPair);
+    const std::optional<FirstRunStages> found = stages(known, options_.memory_bytes / kEngineBytesAPair);
     if (!found) return false;
-    const ChainStages& relaxation = *found;
-    std::optional<ChainPrices> prices;
+    const FirstRunStages& relaxation = *found;
+    std::optional<StagePrices> prices;
     std::int64_t most_extra = 0;
     if (known != kUnknownCost) {
       most_extra = (known - relaxation.base_cost() + relaxation.cost_unit() - 1) / relaxation.cost_unit() - 1;
@@ -177,7 +178,7 @@ class CostBounding {
       prices->fix();
     }
     if (finished()) return false;
-    const ChainProgram program(relaxation, prices ? &*prices : nullptr, most_extra);
+    const StageProgram program(relaxation, prices ? &*prices : nullptr, most_extra);
     if (program.model().infeasible()) {
       prove(known);
       return false;
@@ -191,7 +192,7 @@ class CostBounding {
       if (whole_bound > 0) raise(std::min(program.cost(whole_bound), known));
       const std::int64_t now = known_cost();
       if (now == known) return answer_.value < now;
-      again = ChainStages(graph_, relaxation.chain(), options_.budget, now).size() < relaxation.size() / 4 * 3;
+      again = FirstRunStages(graph_, relaxation.chain(), options_.budget, now).size() < relaxation.size() / 4 * 3;
       return !again && answer_.value < now;
     };
     const EngineAnswer answer = solve_milp(program.model(), engine);

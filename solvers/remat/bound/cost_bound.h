@@ -57,9 +57,9 @@ struct CostBound {
 ///
 /// The optimum is bounded from below in three steps:
 /// - Prices for memory give a bound on the linear relaxation. Subgradient steps improve the prices, each in near-linear
-///   time. The resulting bound is computed once more, exactly in integers (chain_prices.h).
-/// - For up to 5,000 nodes, a search through the stages follows, which the prices guide (chain_search.h).
-/// - If HiGHS is installed, it solves the relaxation as an integer program in the remaining time (chain_program.h).
+///   time. The resulting bound is computed once more, exactly in integers (stage_prices.h).
+/// - For up to 5,000 nodes, a search through the stages follows, which the prices guide (stage_search.h).
+/// - If HiGHS is installed, it solves the relaxation as an integer program in the remaining time (stage_program.h).
 CostBound cost_bound(const core::Graph& graph, const CostBoundOptions& options);
 
 }  // namespace cairn::solvers

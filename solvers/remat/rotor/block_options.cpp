@@ -1,7 +1,7 @@
-// Finds the ways and turns of the blocks of a chain (chain_schedule.h). A way is one choice of what the forward part of
-// a block saves for its backward part, and how the backward part recomputes the rest. A turn runs both parts directly
-// one after the other. A checkpoint is what a block gets from the block before. A resident is a value that is never
-// recomputed.
+// Finds the ways and turns of the blocks of a chain (dynamic_program.h). A way is one choice of what the forward part
+// of a block saves for its backward part, and how the backward part recomputes the rest. A turn runs both parts
+// directly one after the other. A checkpoint is what a block gets from the block before. A resident is a value that is
+// never recomputed.
 
 #include "cairn/solvers/remat/rotor/block_options.h"
 
@@ -287,7 +287,7 @@ std::vector<std::size_t> undominated(const std::vector<Measures>& measures) {
 }
 
 /// Measures each block: computes the times and bytes of its ChainStage, and finds the nodes that each of its ways and
-/// turns (chain_schedule.h) runs.
+/// turns (dynamic_program.h) runs.
 class BlockMeter {
  public:
   BlockMeter(const core::Graph& graph, const BlockChain& chain, const std::vector<std::int32_t>& rank)

@@ -9,7 +9,7 @@
 #include "cairn/core/limit.h"
 #include "cairn/core/schedule.h"
 #include "cairn/solvers/remat/rotor/block_chain.h"
-#include "cairn/solvers/remat/rotor/chain_schedule.h"
+#include "cairn/solvers/remat/rotor/dynamic_program.h"
 #include "cairn/solvers/remat/rotor/layers.h"
 
 namespace cairn::solvers {
@@ -32,9 +32,9 @@ struct BlockSchedules {
 
 /// Makes a ChainProblem whose stages are the blocks of the chain. Measures several ways and turns of each stage, and
 /// keeps those that are not dominated. A way is one choice of what the forward part saves for the backward part. A turn
-/// runs both parts directly one after the other (chain_schedule.h). One way or turn dominates another if it is at least
-/// as good in every measure. Stores the nodes of the kept ways and turns in `schedules`. Equal blocks are computed
-/// once. When the watch expires, each stage gets only the ways found so far, at least one.
+/// runs both parts directly one after the other (dynamic_program.h). One way or turn dominates another if it is at
+/// least as good in every measure. Stores the nodes of the kept ways and turns in `schedules`. Equal blocks are
+/// computed once. When the watch expires, each stage gets only the ways found so far, at least one.
 ChainProblem block_problem(const core::Graph& graph, const BlockChain& chain, core::Stopwatch& watch,
                            BlockSchedules& schedules);
 

@@ -12,7 +12,7 @@
 #include "cairn/solvers/remat/repair/retain.h"
 #include "cairn/solvers/remat/rotor/block_chain.h"
 #include "cairn/solvers/remat/rotor/block_options.h"
-#include "cairn/solvers/remat/rotor/chain_schedule.h"
+#include "cairn/solvers/remat/rotor/dynamic_program.h"
 
 namespace cairn::solvers {
 namespace {

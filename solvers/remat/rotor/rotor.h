@@ -16,7 +16,7 @@ struct RotorOptions : SolveOptions {
   bool retain = true;
 };
 
-/// Finds the cheapest persistent schedule (chain_schedule.h) of a chain of blocks, by the dynamic program of Beaumont
+/// Finds the cheapest persistent schedule (dynamic_program.h) of a chain of blocks, by the dynamic program of Beaumont
 /// et al. (2019, arXiv 1911.13214). As in Rockmate (Zhao et al. 2023), there are several ways to run a block. They
 /// range from saving all values that the block's backward part reads to recomputing nearly all of them.
 /// find_block_chain() divides a training graph into blocks. Without a budget, finds the least peak that such schedules

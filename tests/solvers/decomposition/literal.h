@@ -6,7 +6,7 @@
 
 #include "cairn/core/graph.h"
 #include "cairn/solvers/decomposition/tree_decomposition.h"
-#include "cairn/tests/support/kumar2019/decompositions.h"
+#include "cairn/tests/reference/kumar2019/decompositions.h"
 
 /// These functions convert decompositions between the types of the library and the types of tests/support/kumar2019/.
 namespace cairn::tests::kumar2019 {

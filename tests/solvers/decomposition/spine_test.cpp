@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "cairn/tests/catch.h"
+#include "cairn/tests/reference/kumar2019.h"
 #include "cairn/tests/support/folded_chain.h"
-#include "cairn/tests/support/kumar2019.h"
 #include "cairn/tests/support/random_graph.h"
 
 namespace cairn::solvers::spine_test {

@@ -11,7 +11,7 @@
 #include "cairn/core/profile.h"
 #include "cairn/solvers/remat/rotor/block_chain.h"
 #include "cairn/solvers/remat/rotor/block_options.h"
-#include "cairn/solvers/remat/rotor/chain_schedule.h"
+#include "cairn/solvers/remat/rotor/dynamic_program.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/reference.h"
 #include "cairn/tests/solvers/remat/persistent_chains.h"

@@ -13,7 +13,7 @@
 #include "cairn/core/link.h"
 #include "cairn/core/profile.h"
 #include "cairn/solvers/offload/bound/transfer_prices.h"
-#include "cairn/solvers/remat/bound/chain_program.h"
+#include "cairn/solvers/remat/bound/stage_program.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/transfer_search.h"
 #include "cairn/tests/solvers/measured.h"
@@ -138,7 +138,7 @@ TEST_CASE("The prices of transfers bound the makespan for every cut and order", 
     if (given_up || !best) return;
     const Scope input{OrderRule::input};
     const OrderRule order = input.contains(it.graph, best->schedule) ? OrderRule::input : OrderRule::free;
-    const ChainStages stages(it.graph, chain_for(it.graph, order), it.options.common.budget, kUnknownCost);
+    const FirstRunStages stages(it.graph, chain_for(it.graph, order), it.options.common.budget, kUnknownCost);
     for (std::int32_t cut = 0; cut < stages.chain_length(); ++cut) {
       TransferPrices prices(stages, *it.options.link, it.options.host_budget, cut);
       core::Stopwatch watch(core::Limit{});

@@ -6,7 +6,7 @@
 
 #include "cairn/core/graph.h"
 #include "cairn/core/support/random.h"
-#include "cairn/solvers/order/internal/caduceus.h"
+#include "cairn/solvers/order/internal/papers/caduceus.h"
 
 namespace cairn::tests {
 

@@ -1,4 +1,4 @@
-#include "cairn/solvers/order/internal/caduceus.h"
+#include "cairn/solvers/order/internal/papers/caduceus.h"
 
 #include <algorithm>
 #include <numeric>
@@ -8,11 +8,11 @@
 
 #include "cairn/core/dominance.h"
 #include "cairn/core/error.h"
-#include "cairn/core/support/node_sum.h"
+#include "cairn/solvers/order/internal/papers/node_sum.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/reference/reference_order.h"
 #include "cairn/tests/solvers/order/caduceus_cases.h"
 #include "cairn/tests/support/random_graph.h"
-#include "cairn/tests/support/reference_order.h"
 #include "cairn/tests/support/show.h"
 
 // Tests orders of caduceus graphs (Algorithm 6 and Corollary 7.9 of Jin et al.) against brute force over topological
@@ -22,9 +22,9 @@ namespace cairn::solvers::caduceus_test {
 namespace {
 
 using core::NodeId;
-using core::NodeSumGraph;
 using core::reference::CutLattice;
 using core::reference::OrderModel;
+using solvers::NodeSumGraph;
 using tests::Random;
 namespace reference = core::reference;
 
@@ -126,10 +126,10 @@ std::string orders_defect(const Caduceus& caduceus) {
   const NodeSumGraph graph = literal_graph(caduceus);
   const CutLattice lattice = reference::cut_lattice(graph);
   const std::vector<NodeId> optimal = optimal_caduceus(caduceus), dominant = dominant_caduceus(caduceus);
-  if (!core::is_schedule(graph, optimal)) return "no order " + tests::show(optimal);
-  if (core::peak(graph, optimal) != reference::least_peak(lattice)) return "not optimal " + tests::show(optimal);
-  if (!core::is_schedule(graph, dominant)) return "no order " + tests::show(dominant);
-  if (!reference::dominates_all(core::profile(graph, dominant), lattice)) {
+  if (!solvers::is_schedule(graph, optimal)) return "no order " + tests::show(optimal);
+  if (solvers::peak(graph, optimal) != reference::least_peak(lattice)) return "not optimal " + tests::show(optimal);
+  if (!solvers::is_schedule(graph, dominant)) return "no order " + tests::show(dominant);
+  if (!reference::dominates_all(solvers::profile(graph, dominant), lattice)) {
     return "not dominant " + tests::show(dominant);
   }
   return "";
@@ -176,7 +176,7 @@ TEST_CASE("the order of least peak of a caduceus is that of brute force", "[orde
     const NodeSumGraph graph = literal_graph(caduceus);
     const std::int64_t least = reference::least_peak(reference::cut_lattice(graph));
     const std::vector<NodeId> order = optimal_caduceus(caduceus);
-    if (!core::is_schedule(graph, order) || core::peak(graph, order) != least) {
+    if (!solvers::is_schedule(graph, order) || solvers::peak(graph, order) != least) {
       FAIL("least peak " << least << " order " << tests::show(order) << describe(caduceus));
     }
   }
@@ -189,9 +189,9 @@ TEST_CASE("the dominant order of a caduceus dominates every order", "[order]") {
     const NodeSumGraph graph = literal_graph(caduceus);
     const OrderModel model(graph);
     const std::vector<NodeId> order = dominant_caduceus(caduceus);
-    if (!core::is_schedule(graph, order)) FAIL("no order " << tests::show(order) << describe(caduceus));
-    if (!reference::dominates_all(core::profile(graph, order), reference::cut_lattice(model))) {
-      const auto better = reference::find_undominated(core::profile(graph, order), model);
+    if (!solvers::is_schedule(graph, order)) FAIL("no order " << tests::show(order) << describe(caduceus));
+    if (!reference::dominates_all(solvers::profile(graph, order), reference::cut_lattice(model))) {
+      const auto better = reference::find_undominated(solvers::profile(graph, order), model);
       FAIL(tests::show(order) << " does not dominate " << tests::show(better) << describe(caduceus));
     }
   }
@@ -203,11 +203,11 @@ TEST_CASE("on larger caduceus graphs the dominant order has the least peak and d
     const Caduceus caduceus = random_caduceus(random, 150);
     const NodeSumGraph graph = literal_graph(caduceus);
     const std::vector<NodeId> order = dominant_caduceus(caduceus);
-    REQUIRE(core::is_schedule(graph, order));
+    REQUIRE(solvers::is_schedule(graph, order));
     const std::vector<NodeId> optimal = optimal_caduceus(caduceus);
-    REQUIRE(core::is_schedule(graph, optimal));
-    REQUIRE(core::peak(graph, order) == core::peak(graph, optimal));
-    REQUIRE(core::dominates(core::profile(graph, order), core::profile(graph, optimal)));
+    REQUIRE(solvers::is_schedule(graph, optimal));
+    REQUIRE(solvers::peak(graph, order) == solvers::peak(graph, optimal));
+    REQUIRE(core::dominates(solvers::profile(graph, order), solvers::profile(graph, optimal)));
     for (int k = 0; k < 50; ++k) {
       std::vector<NodeId> other;
       std::vector<std::size_t> missing;
@@ -224,7 +224,7 @@ TEST_CASE("on larger caduceus graphs the dominant order has the least peak and d
           if (--missing[static_cast<std::size_t>(w)] == 0) ready.push_back(w);
         }
       }
-      REQUIRE(reference::dominates_by_pointers(core::profile(graph, order), core::profile(graph, other)));
+      REQUIRE(reference::dominates_by_pointers(solvers::profile(graph, order), solvers::profile(graph, other)));
     }
   }
 }

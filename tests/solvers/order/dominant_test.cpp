@@ -1,4 +1,4 @@
-#include "cairn/solvers/order/internal/dominant.h"
+#include "cairn/solvers/order/internal/chains/dominant.h"
 
 #include <algorithm>
 #include <optional>
@@ -6,16 +6,16 @@
 
 #include "cairn/core/dominance.h"
 #include "cairn/core/profile.h"
-#include "cairn/core/support/node_sum.h"
-#include "cairn/solvers/order/internal/exact.h"
-#include "cairn/solvers/order/internal/min_cut.h"
-#include "cairn/solvers/order/internal/search.h"
-#include "cairn/solvers/order/internal/step_graph.h"
+#include "cairn/solvers/order/internal/papers/node_sum.h"
+#include "cairn/solvers/order/internal/reduction/min_cut.h"
+#include "cairn/solvers/order/internal/reduction/step_graph.h"
+#include "cairn/solvers/order/internal/search/exact.h"
+#include "cairn/solvers/order/internal/search/search.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/reference.h"
+#include "cairn/tests/reference/reference_order.h"
 #include "cairn/tests/solvers/order/order_graphs.h"
 #include "cairn/tests/support/random_graph.h"
-#include "cairn/tests/support/reference_order.h"
 #include "cairn/tests/support/show.h"
 
 // Tests step graphs (StepGraph) and the algorithms that work on all step graphs: minimum cuts, bounds, exact search,
@@ -26,12 +26,12 @@ namespace cairn::solvers::dominant_test {
 namespace {
 
 using core::Graph;
-using core::NodeSumGraph;
 using core::reference::Bytes;
 using core::reference::CutLattice;
 using core::reference::NodeSet;
 using core::reference::Order;
 using core::reference::OrderModel;
+using solvers::NodeSumGraph;
 using tests::Random;
 namespace reference = core::reference;
 
@@ -231,9 +231,9 @@ TEST_CASE("memory and profile and peak of step graphs are those of the graphs be
     const NodeSumGraph graph = small_node_sum_graph(random);
     const StepGraph steps = steps_of(graph);
     const std::vector<StepId> order = steps.any_order();
-    REQUIRE(core::is_schedule(graph, order));
-    REQUIRE(peak(steps, order) == core::peak(graph, order));
-    const Bytes coarse = core::profile(graph, order), fine = profile(steps, order);
+    REQUIRE(solvers::is_schedule(graph, order));
+    REQUIRE(peak(steps, order) == solvers::peak(graph, order));
+    const Bytes coarse = solvers::profile(graph, order), fine = profile(steps, order);
     REQUIRE(fine.size() == 2 * order.size() + 1);
     for (std::size_t k = 0; k < coarse.size(); ++k) REQUIRE(fine[2 * k] == coarse[k]);
   }

@@ -1,4 +1,4 @@
-#include "cairn/solvers/order/internal/exact.h"
+#include "cairn/solvers/order/internal/search/exact.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "cairn/core/support/random.h"
-#include "cairn/solvers/order/internal/min_cut.h"
+#include "cairn/solvers/order/internal/reduction/min_cut.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/reference.h"
+#include "cairn/tests/reference/reference_order.h"
 #include "cairn/tests/support/random_graph.h"
-#include "cairn/tests/support/reference_order.h"
 
 namespace cairn::solvers::exact_test {
 namespace {

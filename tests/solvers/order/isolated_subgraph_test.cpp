@@ -1,19 +1,19 @@
 // Tests how isolated subgraphs are found and replaced by paths (Lemma 5.4 of Jin et al.), and series-parallel
 // reduction. An isolated subgraph has a source and a sink, and only its sink is read from outside. The results are
 // compared with the definitions.
-#include "cairn/solvers/order/internal/isolated_subgraph.h"
+#include "cairn/solvers/order/internal/reduction/isolated_subgraph.h"
 
 #include <algorithm>
 #include <bit>
 #include <set>
 
 #include "cairn/core/profile.h"
-#include "cairn/solvers/order/internal/series_parallel_reducer.h"
+#include "cairn/solvers/order/internal/chains/series_parallel_reducer.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/reference.h"
+#include "cairn/tests/reference/reference_order.h"
 #include "cairn/tests/solvers/order/order_graphs.h"
 #include "cairn/tests/support/graph_classes.h"
-#include "cairn/tests/support/reference_order.h"
 #include "cairn/tests/support/show.h"
 
 namespace cairn::tests::isolated_subgraph_test {

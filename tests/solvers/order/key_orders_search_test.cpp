@@ -11,10 +11,10 @@
 #include "cairn/solvers/order/device/key_orders.h"
 #include "cairn/solvers/order/device/key_orders_kernel.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/reference/reference_order.h"
 #include "cairn/tests/solvers/order/key_trees.h"
 #include "cairn/tests/support/fiber_machine.h"
 #include "cairn/tests/support/random_graph.h"
-#include "cairn/tests/support/reference_order.h"
 
 // Tests search_key_orders(), the search over orders of keys, i.e. of the nodes of a tree where paths meet. Compares it
 // with brute force over topological cuts, and its results on several machines. A topological cut is a set of nodes that

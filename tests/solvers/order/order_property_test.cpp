@@ -12,11 +12,11 @@
 #include "cairn/solvers/order/support/order.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/reference.h"
+#include "cairn/tests/reference/reference_order.h"
 #include "cairn/tests/solvers/order/order_graphs.h"
 #include "cairn/tests/support/errors.h"
 #include "cairn/tests/support/graph_classes.h"
 #include "cairn/tests/support/random_graph.h"
-#include "cairn/tests/support/reference_order.h"
 #include "cairn/tests/support/show.h"
 
 // Compares the order solvers with brute force over topological cuts, on about a hundred thousand small graphs. A

@@ -2,13 +2,13 @@
 #include <cstdint>
 #include <vector>
 
-#include "cairn/solvers/order/internal/anneal.h"
-#include "cairn/solvers/order/internal/beam.h"
-#include "cairn/solvers/order/internal/search.h"
+#include "cairn/solvers/order/internal/search/anneal.h"
+#include "cairn/solvers/order/internal/search/beam.h"
+#include "cairn/solvers/order/internal/search/search.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/reference.h"
+#include "cairn/tests/reference/reference_order.h"
 #include "cairn/tests/support/random_graph.h"
-#include "cairn/tests/support/reference_order.h"
 
 namespace cairn::solvers::order_search_test {
 namespace {

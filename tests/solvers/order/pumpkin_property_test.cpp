@@ -7,9 +7,9 @@
 #include "cairn/core/error.h"
 #include "cairn/solvers/order/device/pumpkin_kernel.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/reference/reference_order.h"
 #include "cairn/tests/solvers/order/pumpkin_cases.h"
 #include "cairn/tests/support/fiber_machine.h"
-#include "cairn/tests/support/reference_order.h"
 
 // Tests solve_pumpkin(), i.e. the table of Theorem 8.2 of Jin et al., on the host and on a simulated device. The
 // answers are compared with all interleavings of the branches, and with a literal version of the theorem.

@@ -2,10 +2,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "cairn/solvers/order/internal/caduceus.h"
-#include "cairn/solvers/order/internal/dominant.h"
-#include "cairn/solvers/order/internal/exact.h"
-#include "cairn/solvers/order/internal/step_graph.h"
+#include "cairn/solvers/order/internal/chains/dominant.h"
+#include "cairn/solvers/order/internal/papers/caduceus.h"
+#include "cairn/solvers/order/internal/reduction/step_graph.h"
+#include "cairn/solvers/order/internal/search/exact.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/random_graph.h"
 

@@ -10,8 +10,8 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/plan.h"
-#include "cairn/solvers/plan/internal/guided_search.h"
-#include "cairn/solvers/plan/internal/time_beam.h"
+#include "cairn/solvers/plan/internal/search/guided_search.h"
+#include "cairn/solvers/plan/internal/search/time_beam.h"
 #include "cairn/solvers/plan/planner.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/solvers/plan/plan_cases.h"

@@ -15,8 +15,8 @@
 
 #include "cairn/core/profile.h"
 #include "cairn/solvers/engines/engine.h"
-#include "cairn/solvers/remat/bound/chain_prices.h"
-#include "cairn/solvers/remat/bound/chain_program.h"
+#include "cairn/solvers/remat/bound/stage_prices.h"
+#include "cairn/solvers/remat/bound/stage_program.h"
 #include "cairn/solvers/remat/exact/exact_remat.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/reference.h"
@@ -162,8 +162,8 @@ TEST_CASE("cost bound: the integer program is never above the optimum, nor above
     const CostBound searched = checked_bound(graph, options);
     REQUIRE(searched.exhausted);
     const std::int64_t known = random.chance(70) && least ? *least + random.between(0, 9) : kUnknownCost;
-    const ChainStages stages(graph, longest_chain(graph), options.budget, known);
-    ChainPrices prices(stages);
+    const FirstRunStages stages(graph, longest_chain(graph), options.budget, known);
+    StagePrices prices(stages);
     core::Stopwatch watch(options.limit);
     const bool priced = known != kUnknownCost && random.chance(70);
     const std::int64_t most_extra =
@@ -173,7 +173,7 @@ TEST_CASE("cost bound: the integer program is never above the optimum, nor above
       prices.fix();
       REQUIRE(prices.bound() <= (*least - stages.base_cost()) / stages.cost_unit() * prices.one());
     }
-    const ChainProgram program(stages, priced ? &prices : nullptr, most_extra);
+    const StageProgram program(stages, priced ? &prices : nullptr, most_extra);
     EngineAnswer answer{.status = EngineStatus::infeasible};
     if (!program.model().infeasible()) answer = solve_milp(program.model(), {});
     CAPTURE(options.budget, known, least.value_or(-1));

@@ -1,13 +1,13 @@
 #include <vector>
 
 #include "cairn/tests/catch.h"
+#include "cairn/tests/reference/kumar2019.h"
 #include "cairn/tests/reference/reference.h"
-#include "cairn/tests/support/kumar2019.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 
 /// These tests check statements of Kumar et al. (2019) with nothing but the definitions of the paper
-/// (tests/support/kumar2019.h). If a statement is false as printed, one test has a counterexample, and another test
+/// (tests/reference/kumar2019.h). If a statement is false as printed, one test has a counterexample, and another test
 /// checks a corrected statement.
 namespace cairn::tests::kumar2019::kumar2019_definitions_test {
 namespace {

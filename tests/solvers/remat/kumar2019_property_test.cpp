@@ -16,16 +16,16 @@
 #include "cairn/solvers/remat/kumar/pw_remat.h"
 #include "cairn/solvers/remat/kumar/tw_remat.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/reference/kumar2019.h"
 #include "cairn/tests/reference/reference.h"
 #include "cairn/tests/solvers/decomposition/literal.h"
 #include "cairn/tests/solvers/measured.h"
-#include "cairn/tests/support/kumar2019.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 #include "cairn/tests/support/show.h"
 
 /// Compares the library with the definitions and theorems of Kumar et al. (2019), as written in
-/// tests/support/kumar2019.h.
+/// tests/reference/kumar2019.h.
 namespace cairn::tests::kumar2019::kumar2019_property_test {
 namespace {
 

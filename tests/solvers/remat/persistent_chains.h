@@ -11,7 +11,7 @@
 #include "cairn/tests/support/random_graph.h"
 
 /// This file makes small training chains, and enumerates all their persistent schedules by the definition
-/// (solvers/remat/rotor/chain_schedule.h).
+/// (solvers/remat/rotor/dynamic_program.h).
 namespace cairn::tests {
 
 /// A chain of n stages, each with a forward node f and a backward node b. The f of stage l makes two values: the

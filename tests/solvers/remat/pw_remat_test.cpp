@@ -11,10 +11,10 @@
 #include "cairn/solvers/remat/kumar/interleaved.h"
 #include "cairn/solvers/remat/kumar/path_schedule.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/reference/kumar2019.h"
 #include "cairn/tests/reference/reference.h"
 #include "cairn/tests/solvers/measured.h"
 #include "cairn/tests/support/folded_chain.h"
-#include "cairn/tests/support/kumar2019.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 

@@ -19,7 +19,7 @@
 #include "cairn/solvers/remat/exact/exact_remat.h"
 #include "cairn/solvers/remat/rotor/block_chain.h"
 #include "cairn/solvers/remat/rotor/block_options.h"
-#include "cairn/solvers/remat/rotor/chain_schedule.h"
+#include "cairn/solvers/remat/rotor/dynamic_program.h"
 #include "cairn/solvers/remat/rotor/rotor.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/reference.h"

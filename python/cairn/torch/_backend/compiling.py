@@ -14,7 +14,7 @@ from .._plan import solve
 from .._plan.partition import limits_of, partition, prepare_within, schedule
 from .._plan.share import Share, tell_of_least
 from .._report import size_text
-from .._rewrite.modules import rewrite_module, without_autocast
+from .._rewrite.scheduled_module import rewrite_module, without_autocast
 from .._rewrite.tangents import Tangents
 from .._several.points import Part
 

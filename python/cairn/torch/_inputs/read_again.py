@@ -14,7 +14,7 @@ from .. import _private
 from .._errors import WrittenError
 from .._offload.copies import HOST, empty_on_host
 from .._report import size_text
-from .._rewrite.modules import input_names
+from .._rewrite.scheduled_module import input_names
 from .sharing import shared
 
 

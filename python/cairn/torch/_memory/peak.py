@@ -8,7 +8,7 @@ from .. import _private, _report
 from .._errors import CairnWarning
 from .._offload.copies import is_on_host
 from .._plan import solve
-from .._rewrite.modules import input_names
+from .._rewrite.scheduled_module import input_names
 from .events import MemoryTrace, bytes_beyond, bytes_of
 
 

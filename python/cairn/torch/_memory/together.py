@@ -17,7 +17,7 @@ import torch
 
 from .. import _private
 from .._report import Together, size_text
-from .._rewrite.modules import input_names
+from .._rewrite.scheduled_module import input_names
 from .._rewrite.tangents import WORTH_TELLING
 from .events import bytes_beyond
 from .sums import Sums

@@ -26,7 +26,7 @@ def _is_whole(value):
 
 
 class Places:
-    """Inserts the copies of one schedule while a Rewriter (_rewrite/modules.py) writes the schedule's graph.
+    """Inserts the copies of one schedule while a Rewriter (_rewrite/scheduled_module.py) writes the schedule's graph.
     ``transfers``: (evicts, fetches), each a list of rows with the numbers of a cairn.Evict or a cairn.Fetch."""
 
     def __init__(self, rewriter, steps, transfers):

@@ -21,7 +21,7 @@ from .._graph.operators import is_random, move_results, simplify
 from .._graph.read import trace_graph
 from .._inputs import sharing
 from .._offload.link import Offload
-from .._rewrite import dropout, modules, random
+from .._rewrite import dropout, random, scheduled_module
 from .._rewrite.tangents import drop_zeros, expect_missing
 from .._several.choose import Sizes
 from .._several.points import key_of, sizes_of
@@ -281,7 +281,7 @@ def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=
     least_is_enough = or_least(prepared.baseline.peak)
     solved, report = schedule(prepared, options, least_is_enough, among)
     begin = time.monotonic()
-    forward, backward = modules.rewrite_joint(joint, trace, solved.steps, num_fwd_outputs=num_fwd_outputs,
+    forward, backward = scheduled_module.rewrite_joint(joint, trace, solved.steps, num_fwd_outputs=num_fwd_outputs,
                                                static_indices=static_indices,
                                                update_function=options.updates.function() if trace.updated else None,
                                                transfers=solved.transfers)
