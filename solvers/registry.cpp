@@ -28,114 +28,107 @@ namespace {
 
 constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
 
+/// Implements SolverOption::store for an option that is a member of a structure. kField points to the member.
+template <auto kField>
+struct Member;
+template <class Own, class Field, Field Own::*kField>
+struct Member<kField> {
+  static void store(SolveOptions& own, std::int64_t value) {
+    static_cast<Own&>(own).*kField = static_cast<Field>(value);
+  }
+};
+template <auto kField>
+constexpr auto kIn = Member<kField>::store;
+
+/// Calls a solver that has a structure of options of its own, which the table kOptions describes.
+template <const auto& kOptions, class Own, Solution (*solver)(const core::Graph&, const Own&)>
+Solution run_with(const core::Graph& graph, const SolveOptions& options) {
+  Own own{options};
+  store_own(kOptions, own);
+  return solver(graph, own);
+}
+
 constexpr SolverOption kTwOptions[] = {
     {"k", "bags", 0, 0, kUnlimited,
      "the recursion stops at fewer than this number of bags; 1: least memory; n: every node runs once; 0: searches "
-     "for k"},
-    {"retain", "0 or 1", 1, 0, 1, "1: keep freed values in memory where the budget allows; 0: Algorithm 1 unchanged"},
+     "for k",
+     kIn<&TwRematOptions::k>},
+    {"retain", "0 or 1", 1, 0, 1, "1: keep freed values in memory where the budget allows; 0: Algorithm 1 unchanged",
+     kIn<&TwRematOptions::retain>},
     {"steps", "steps", 0, 0, kUnlimited,
-     "largest number of steps of a schedule that is written out; 0: 64 per node, or 4 million if k is given"}};
-
-Solution run_tw(const core::Graph& graph, const SolveOptions& options) { return tw_remat(graph, tw_options(options)); }
+     "largest number of steps of a schedule that is written out; 0: 64 per node, or 4 million if k is given",
+     kIn<&TwRematOptions::most_steps>}};
 
 constexpr SolverOption kPwOptions[] = {
     {"k", "bags", 0, 0, kUnlimited,
      "the recursion stops at fewer than this number of bags; 1: least memory; n: every node runs once; 0: searches "
-     "for k"},
+     "for k",
+     kIn<&PwRematOptions::k>},
     {"order", "order", 0, 0, 2,
-     "1: the order of a spine (Algorithm 2), for which a length is proved; 2: input order; 0: both"},
-    {"retain", "0 or 1", 1, 0, 1, "1: keep freed values in memory where the budget allows; 0: Algorithm 3 unchanged"}};
-
-Solution run_pw(const core::Graph& graph, const SolveOptions& options) {
-  PwRematOptions pw{options};
-  pw.k = options.own.at("k");
-  pw.order = options.own.at("order");
-  pw.retain = options.own.at("retain") != 0;
-  return pw_remat(graph, pw);
-}
+     "1: the order of a spine (Algorithm 2), for which a length is proved; 2: input order; 0: both",
+     kIn<&PwRematOptions::order>},
+    {"retain", "0 or 1", 1, 0, 1, "1: keep freed values in memory where the budget allows; 0: Algorithm 3 unchanged",
+     kIn<&PwRematOptions::retain>}};
 
 constexpr SolverOption kMoccasinOptions[] = {
-    {"c", "runs", 2, 1, 1000, "C_v of every node: how often it may run; the paper's experiments have 2"},
+    {"c", "runs", 2, 1, 1000, "C_v of every node: how often it may run; the paper's experiments have 2",
+     kIn<&MoccasinOptions::c>},
     {"staged", "0 or 1", 1, 0, 1,
      "1: input order, divided into stages (section 2.3), as in the paper's experiments; 0: any order (section 2.1), "
-     "for small graphs, unless the input order is asked for"},
-    {"threads", "threads", 0, 0, 4096,
-     "number of threads of CP-SAT; 0: one per core, or one if a work limit is given"}};
+     "for small graphs, unless the input order is asked for",
+     kIn<&MoccasinOptions::staged>},
+    {"threads", "threads", 0, 0, 4096, "number of threads of CP-SAT; 0: one per core, or one if a work limit is given",
+     kIn<&MoccasinOptions::threads>}};
 
 constexpr SolverOption kRotorOptions[] = {
     {"slots", "levels", 0, 0, 1'000'000,
-     "levels of memory in the dynamic program; more are finer, slower and larger; 0: as many as a few seconds allow"},
-    {"blocks", "blocks", 200, 2, 400, "largest number of blocks of a chain; beyond it, neighbouring blocks are merged"},
+     "levels of memory in the dynamic program; more are finer, slower and larger; 0: as many as a few seconds allow",
+     kIn<&RotorOptions::slots>},
+    {"blocks", "blocks", 200, 2, 400, "largest number of blocks of a chain; beyond it, neighbouring blocks are merged",
+     kIn<&RotorOptions::blocks>},
     {"retain", "0 or 1", 1, 0, 1,
-     "1: afterwards keep values in memory where the budget allows; 0: the paper's persistent schedules"}};
-
-Solution run_rotor(const core::Graph& graph, const SolveOptions& options) {
-  RotorOptions rotor_options{options};
-  rotor_options.slots = options.own.at("slots");
-  rotor_options.blocks = options.own.at("blocks");
-  rotor_options.retain = options.own.at("retain") != 0;
-  return rotor(graph, rotor_options);
-}
+     "1: afterwards keep values in memory where the budget allows; 0: the paper's persistent schedules",
+     kIn<&RotorOptions::retain>}};
 
 constexpr SolverOption kCheckmateOptions[] = {
-    {"engine", "engine", 0, 0, 2, "1: HiGHS, 2: CP-SAT; 0: HiGHS, then CP-SAT where tolerances matter"},
-    {"threads", "threads", 0, 0, 4096,
-     "number of threads of CP-SAT; 0: one per core, or one if a work limit is given"}};
+    {"engine", "engine", 0, 0, 2, "1: HiGHS, 2: CP-SAT; 0: HiGHS, then CP-SAT where tolerances matter",
+     kIn<&CheckmateOptions::engine>},
+    {"threads", "threads", 0, 0, 4096, "number of threads of CP-SAT; 0: one per core, or one if a work limit is given",
+     kIn<&CheckmateOptions::threads>}};
 
-Solution run_checkmate(const core::Graph& graph, const SolveOptions& options) {
-  CheckmateOptions checkmate_options{options};
-  checkmate_options.engine = static_cast<int>(options.own.at("engine"));
-  checkmate_options.threads = static_cast<int>(options.own.at("threads"));
-  return checkmate(graph, checkmate_options);
-}
-
-Solution run_checkmate_lp(const core::Graph& graph, const SolveOptions& options) {
-  return checkmate_lp(graph, CheckmateOptions{options});
-}
+constexpr std::span<const SolverOption> kNoOptions;
 
 std::string both_engines_missing() { return cp_sat_missing().empty() ? "" : highs_missing(); }
 
 constexpr SolverOption kHirematOptions[] = {
     {"partition", "partition", 0, 0, 2,
-     "1: H-Partition, 2: runs of consecutive nodes, cut where few bytes are alive; 0: both, as long as time is left"},
-    {"top", "groups", 28, 1, 1000, "largest number of groups on the top level (M^t)"},
-    {"lower", "nodes", 20, 2, 1000, "largest number of nodes (or groups) in a group (M^l)"},
-    {"alpha", "hundredths", 50, 0, 1000, "the exponent in the score of H-Partition"},
-    {"options", "options", 300, 1, 100'000, "largest number of options of all groups of one level (N_o)"},
-    {"budgets", "budgets", 8, 1, 1000, "number of budgets that each group is solved for, up to three times each"},
-    {"others", "0 or 1", 1, 0, 1, "TWRemat and RK-ROTOR beside H-ILP, on every level; 0: H-ILP alone"},
-    {"highs", "0 or 1", 0, 0, 1, "1: HiGHS instead of CP-SAT; 0: HiGHS only if CP-SAT is missing"},
+     "1: H-Partition, 2: runs of consecutive nodes, cut where few bytes are alive; 0: both, as long as time is left",
+     kIn<&HirematOptions::partition>},
+    {"top", "groups", 28, 1, 1000, "largest number of groups on the top level (M^t)", kIn<&HirematOptions::most_top>},
+    {"lower", "nodes", 20, 2, 1000, "largest number of nodes (or groups) in a group (M^l)",
+     kIn<&HirematOptions::most_lower>},
+    {"alpha", "hundredths", 50, 0, 1000, "the exponent in the score of H-Partition", kIn<&HirematOptions::alpha_pct>},
+    {"options", "options", 300, 1, 100'000, "largest number of options of all groups of one level (N_o)",
+     kIn<&HirematOptions::most_options>},
+    {"budgets", "budgets", 8, 1, 1000, "number of budgets that each group is solved for, up to three times each",
+     kIn<&HirematOptions::budgets>},
+    {"others", "0 or 1", 1, 0, 1, "TWRemat and RK-ROTOR beside H-ILP, on every level; 0: H-ILP alone",
+     kIn<&HirematOptions::others>},
+    {"highs", "0 or 1", 0, 0, 1, "1: HiGHS instead of CP-SAT; 0: HiGHS only if CP-SAT is missing",
+     kIn<&HirematOptions::highs>},
     {"threads", "threads", 0, 0, 4096,
-     "number of threads; 0: one per core, or one per program if a work limit is given"},
+     "number of threads; 0: one per core, or one per program if a work limit is given", kIn<&HirematOptions::threads>},
     {"retain", "0 or 1", 1, 0, 1,
-     "1: afterwards keep values in memory where the budget allows; 0: the schedules as programs give them"}};
-
-Solution run_hiremate(const core::Graph& graph, const SolveOptions& options) {
-  HirematOptions own{options};
-  const auto of = [&](const char* name) { return static_cast<std::int32_t>(options.own.at(name)); };
-  own.partition = of("partition");
-  own.most_top = of("top");
-  own.most_lower = of("lower");
-  own.alpha_pct = of("alpha");
-  own.most_options = of("options");
-  own.budgets = of("budgets");
-  own.others = of("others") != 0;
-  own.highs = of("highs") != 0;
-  own.threads = of("threads");
-  own.retain = of("retain") != 0;
-  return hiremate(graph, own);
-}
+     "1: afterwards keep values in memory where the budget allows; 0: the schedules as programs give them",
+     kIn<&HirematOptions::retain>}};
 
 constexpr SolverOption kOrderOptions[] = {
     {"threads", "threads", 0, 0, 4096,
-     "number of threads of tables and searches; 0: one per core, or one if a work limit is given"}};
+     "number of threads of tables and searches; 0: one per core, or one if a work limit is given",
+     kIn<&OrderOptions::threads>}};
 
 template <Solution (*solver)(const core::Graph&, const OrderOptions&)>
-Solution run_order(const core::Graph& graph, const SolveOptions& options) {
-  OrderOptions order{options};
-  order.threads = static_cast<int>(options.own.at("threads"));
-  return solver(graph, order);
-}
+constexpr auto run_order = run_with<kOrderOptions, OrderOptions, solver>;
 
 /// Describes a solver that accepts only one class of graphs, never recomputes, and finds an optimal order of every
 /// graph of that class.
@@ -160,14 +153,14 @@ constexpr SolverInfo kSolvers[] = {
     {.name = "tw",
      .paper = "Kumar et al. 2019, Algorithm 1: TWRemat(k)",
      .guarantee = "peak O((M_in + w M_max) log n) for tree decompositions of width w, if k = 1",
-     .run = run_tw,
+     .run = run_with<kTwOptions, TwRematOptions, tw_remat>,
      .can = {.decomposition = true},
      .turn = {.turn = 3, .share = 0.35, .setup_seconds = 2e-7},
      .options = kTwOptions},
     {.name = "pw",
      .paper = "Kumar et al. 2019, Algorithm 3: PWRemat",
      .guarantee = "length n polylog n and peak O(p M_max log^2 b + M_in log b) for b bags of at most p nodes",
-     .run = run_pw,
+     .run = run_with<kPwOptions, PwRematOptions, pw_remat>,
      .turn = {.turn = 4, .share = 0.25, .setup_seconds = 4e-7},
      .options = kPwOptions},
     {.name = "greedy",
@@ -194,7 +187,7 @@ constexpr SolverInfo kSolvers[] = {
      .paper = "Bartan et al. 2023: constraint programming over retention intervals",
      .guarantee =
          "the cheapest schedule of stages with c runs a node within the budget, if it ends within the time limit",
-     .run = moccasin,
+     .run = run_with<kMoccasinOptions, MoccasinOptions, moccasin>,
      .can = {.input_order = true, .max_occurrences = true, .exact = true},
      .scope = {OrderRule::stages, 0},
      .turn = {.rest = true, .least_seconds = 1, .most_values = 400},
@@ -203,14 +196,14 @@ constexpr SolverInfo kSolvers[] = {
     {.name = "rotor",
      .paper = "Beaumont et al. 2019: heterogeneous chains; blocks as in Rockmate (Zhao et al. 2023)",
      .guarantee = "the cheapest persistent schedule where blocks are single nodes; no bound on others",
-     .run = run_rotor,
+     .run = run_with<kRotorOptions, RotorOptions, rotor>,
      .turn = {.turn = 5, .share = 0.25},
      .graphs = kTrainingGraphs,
      .options = kRotorOptions},
     {.name = "hiremate",
      .paper = "Gusak et al. 2025: H-Partition, H-ILP, options from TWRemat and RK-ROTOR",
      .guarantee = "no bound; solved level by level, in time near-linear in the nodes",
-     .run = run_hiremate,
+     .run = run_with<kHirematOptions, HirematOptions, hiremate>,
      .turn = {.rest = true, .least_seconds = 2},
      .options = kHirematOptions,
      .missing = both_engines_missing},
@@ -218,7 +211,7 @@ constexpr SolverInfo kSolvers[] = {
      .paper = "Jain et al. 2020: Checkmate, the integer program",
      .guarantee =
          "the cheapest schedule in stages within the budget, or that there is none, if it ends within the time limit",
-     .run = run_checkmate,
+     .run = run_with<kCheckmateOptions, CheckmateOptions, checkmate>,
      .can = {.input_order = true, .max_occurrences = true, .exact = true},
      .scope = {OrderRule::stages, 0},
      .turn = {.rest = true, .least_seconds = 3, .most_values = 150},
@@ -227,7 +220,7 @@ constexpr SolverInfo kSolvers[] = {
     {.name = "checkmate-lp",
      .paper = "Jain et al. 2020: Checkmate, the relaxation rounded in two phases",
      .guarantee = "a bound on the cost in stages; its schedule may exceed the budget, and the answer then says so",
-     .run = run_checkmate_lp,
+     .run = run_with<kNoOptions, CheckmateOptions, checkmate_lp>,
      .can = {.input_order = true, .max_occurrences = true},
      .scope = {OrderRule::stages, 0},
      .missing = highs_missing},
@@ -283,6 +276,13 @@ const SolverOption& find_option(const SolverInfo& solver, std::string_view name)
 
 }  // namespace
 
+void store_own(std::span<const SolverOption> options, SolveOptions& own) {
+  for (const SolverOption& option : options) {
+    const auto given = own.own.find(option.name);
+    option.store(own, given == own.own.end() ? option.initial : given->second);
+  }
+}
+
 bool SolverInfo::honours(const Scope& asked) const {
   return (asked.order == OrderRule::free || can.input_order) &&
          (asked.order != OrderRule::stages || !can.recomputes || scope.order == OrderRule::stages) &&
@@ -312,13 +312,11 @@ Solution SolverInfo::solve(const core::Graph& graph, const SolveOptions& asked) 
     throw core::InputError(
         fmt::format("solver '{}' uses no tree decomposition; these do: {}", name, fmt::join(able, ", ")));
   }
-  SolveOptions complete = asked;
   for (const auto& [key, value] : asked.own) {
     const SolverOption& option = find_option(*this, key);
     if (value < option.least || value > option.most) refuse_value(*this, option, std::to_string(value));
   }
-  for (const SolverOption& option : options) complete.own.emplace(option.name, option.initial);
-  Solution solution = run(graph, complete);
+  Solution solution = run(graph, asked);
   if (solution.least_peak_by.empty()) solution.least_peak_by = name;
   return solution;
 }

@@ -16,7 +16,13 @@ struct SolverOption {
   std::int64_t initial = 0;          ///< default value
   std::int64_t least = 0, most = 0;  ///< smallest and largest value allowed
   std::string_view help;
+  /// Stores a value of the option in the structure of the solver's options, which derives from SolveOptions.
+  void (*store)(SolveOptions& own, std::int64_t value) = nullptr;
 };
+
+/// Stores the options of a solver in `own`, the structure of its options: for each option the value in
+/// SolveOptions::own, or else the default.
+void store_own(std::span<const SolverOption> options, SolveOptions& own);
 
 struct Capabilities {
   bool recomputes = true;    ///< whether the solver's schedules may run a node more than once

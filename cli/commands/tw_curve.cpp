@@ -9,6 +9,15 @@
 #include "cairn/core/formats/files.h"
 
 namespace cairn::cli {
+namespace {
+
+solvers::TwRematOptions tw_options(const solvers::SolveOptions& options) {
+  solvers::TwRematOptions tw{options};
+  solvers::store_own(solvers::find_solver("tw").options, tw);
+  return tw;
+}
+
+}  // namespace
 
 int write_tw_curve(const Console& console, const fit::Problem& problem, const solvers::SolveOptions& options,
                    const std::string& path) {
@@ -16,7 +25,7 @@ int write_tw_curve(const Console& console, const fit::Problem& problem, const so
   const std::vector<solvers::TwPoint> points = [&] {
     ProgressLine line(console);
     line.name_phase("decomposing the graph and running TWRemat(k)");
-    return solvers::tw_sweep(problem.graph, solvers::tw_options(options), kMostPoints);
+    return solvers::tw_sweep(problem.graph, tw_options(options), kMostPoints);
   }();
   write_output(path, [&] { return pipeline::tw_curve_csv(points); });
   Json list = Json::array();
@@ -59,7 +68,7 @@ int write_tw_curve(const Console& console, const fit::Problem& problem, const so
 
 int stream_tw_schedule(const Console& console, const fit::Problem& problem, const solvers::SolveOptions& options,
                        const std::string& path) {
-  const solvers::TwRematOptions tw = solvers::tw_options(options);
+  const solvers::TwRematOptions tw = tw_options(options);
   if (tw.k == 0) throw core::InputError("--stream writes one TWRemat(k): give --option k=K");
   if (path.empty()) throw core::InputError("--stream needs a file to write: give -o FILE");
   const solvers::TwPoint point = [&] {

@@ -2,11 +2,18 @@
 // options.
 #include <fmt/format.h>
 
+#include <tuple>
+
 #include "cairn/core/error.h"
 #include "cairn/core/profile.h"
 #include "cairn/solvers/common/support/incumbent.h"
 #include "cairn/solvers/registry.h"
+#include "cairn/solvers/remat/hiremate/hiremate.h"
+#include "cairn/solvers/remat/kumar/pw_remat.h"
 #include "cairn/solvers/remat/kumar/tw_remat.h"
+#include "cairn/solvers/remat/rotor/rotor.h"
+#include "cairn/solvers/remat/stages/checkmate.h"
+#include "cairn/solvers/remat/stages/moccasin.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/reference.h"
 #include "cairn/tests/solvers/measured.h"
@@ -220,6 +227,40 @@ TEST_CASE("a solver's own options are checked against its table and reach it", "
   options.own["k"] = -1;
   CHECK(contains(error_of([&] { tw.solve(figure_1(), options); }), "'-1'"));
   CHECK(contains(error_of([&] { find_solver("greedy").solve(figure_1(), options); }), "solver 'greedy' has no option"));
+}
+
+/// Stores the defaults of a solver's table of options in `changed`, a structure whose options have other values, and
+/// returns it.
+template <class Own>
+Own with_defaults(std::string_view solver, Own changed) {
+  store_own(find_solver(solver).options, changed);
+  return changed;
+}
+
+TEST_CASE("the defaults of a solver's table are those of its structure of options", "[contracts]") {
+  const TwRematOptions tw = with_defaults("tw", TwRematOptions{{}, 5, false, 6});
+  CHECK((tw.k == TwRematOptions{}.k && tw.retain && tw.most_steps == TwRematOptions{}.most_steps));
+  const PwRematOptions pw = with_defaults("pw", PwRematOptions{{}, 5, 1, false});
+  CHECK((pw.k == PwRematOptions{}.k && pw.order == PwRematOptions{}.order && pw.retain));
+  const RotorOptions rotor = with_defaults("rotor", RotorOptions{{}, 5, 6, false});
+  CHECK((rotor.slots == RotorOptions{}.slots && rotor.blocks == RotorOptions{}.blocks && rotor.retain));
+  const MoccasinOptions moccasin = with_defaults("moccasin", MoccasinOptions{{}, 5, false, 6});
+  CHECK((moccasin.c == MoccasinOptions{}.c && moccasin.staged && moccasin.threads == 0));
+  const CheckmateOptions checkmate = with_defaults("checkmate", CheckmateOptions{{}, 2, 6});
+  CHECK((checkmate.engine == CheckmateOptions{}.engine && checkmate.threads == 0));
+  HirematOptions changed;
+  changed.most_top = changed.most_lower = changed.alpha_pct = changed.most_options = changed.budgets = 3;
+  changed.partition = changed.threads = 1;
+  changed.others = changed.retain = false;
+  changed.highs = true;
+  const HirematOptions own = with_defaults("hiremate", changed), fresh;
+  CHECK(std::tie(own.most_top, own.most_lower, own.alpha_pct, own.most_options, own.budgets) ==
+        std::tie(fresh.most_top, fresh.most_lower, fresh.alpha_pct, fresh.most_options, fresh.budgets));
+  CHECK(std::tie(own.partition, own.others, own.highs, own.threads, own.retain) ==
+        std::tie(fresh.partition, fresh.others, fresh.highs, fresh.threads, fresh.retain));
+  TwRematOptions given;
+  given.own["k"] = 7;
+  CHECK(with_defaults("tw", given).k == 7);
 }
 
 TEST_CASE("a solver whose engine is missing says how to get it", "[contracts]") {

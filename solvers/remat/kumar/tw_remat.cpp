@@ -223,18 +223,6 @@ class TwSearch {
 
 }  // namespace
 
-TwRematOptions tw_options(const SolveOptions& options) {
-  TwRematOptions tw{options};
-  const auto own = [&](const char* name, std::int64_t initial) {
-    const auto given = options.own.find(name);
-    return given == options.own.end() ? initial : given->second;
-  };
-  tw.k = own("k", tw.k);
-  tw.retain = own("retain", tw.retain) != 0;
-  tw.most_steps = own("steps", tw.most_steps);
-  return tw;
-}
-
 Solution tw_remat(const core::Graph& graph, const TwRematOptions& options) {
   core::Stopwatch watch(options.limit);
   Incumbent incumbent(graph, options, watch);

@@ -24,9 +24,6 @@ struct TwRematOptions : SolveOptions {
   std::int64_t most_steps = 0;
 };
 
-/// Returns `options` as TwRematOptions. Reads the options that only this solver has from SolveOptions::own.
-TwRematOptions tw_options(const SolveOptions& options);
-
 /// Finds a schedule by TWRemat(k), Algorithm 1 of Kumar et al. 2019. Uses the given tree decomposition
 /// (SolveOptions::decomposition) or one found by min-fill (Lemma 1). The algorithm divides the graph by balanced
 /// separators (Lemma 3), which are found once for each component that the recursion reaches. For k = 1, width w and n

@@ -475,15 +475,14 @@ class Windows {
 /// Runs the two phases of the solver. The engine is CP-SAT.
 class Moccasin {
  public:
-  Moccasin(const core::Graph& graph, const SolveOptions& options, bool staged)
+  Moccasin(const core::Graph& graph, const MoccasinOptions& options, bool staged)
       : graph_(graph),
         options_(options),
         staged_(staged),
         watch_(options.limit),
-        incumbent_(graph, options, watch_,
-                   {staged ? OrderRule::stages : OrderRule::free, static_cast<std::int32_t>(options.own.at("c"))}),
+        incumbent_(graph, options, watch_, {staged ? OrderRule::stages : OrderRule::free, options.c}),
         c_(incumbent_.scope().max_occurrences) {
-    engine_.threads = static_cast<int>(options.own.at("threads"));
+    engine_.threads = options.threads;
     engine_.seed = options.seed;
   }
 
@@ -607,8 +606,8 @@ class Moccasin {
 
 }  // namespace
 
-Solution moccasin(const core::Graph& graph, const SolveOptions& options) {
-  const bool staged = options.scope.order != OrderRule::free || options.own.at("staged") != 0;
+Solution moccasin(const core::Graph& graph, const MoccasinOptions& options) {
+  const bool staged = options.scope.order != OrderRule::free || options.staged;
   return Moccasin(graph, options, staged).solve();
 }
 
