@@ -23,6 +23,7 @@
 #include "cairn/solvers/remat/hiremate/level.h"
 #include "cairn/solvers/remat/hiremate/partition.h"
 #include "cairn/solvers/remat/kumar/tw_remat.h"
+#include "cairn/solvers/remat/repair/block_form.h"
 #include "cairn/solvers/remat/repair/least_peak.h"
 #include "cairn/solvers/remat/repair/retain.h"
 #include "cairn/solvers/remat/rotor/rotor.h"
@@ -210,42 +211,24 @@ class Hierarchy {
   }
 
  private:
+  /// Writes the facts of a group's values on which memory depends, besides the structure of the group.
+  struct FactsOfGroup {
+    const core::Graph& graph;
+
+    void node(NumberText&, NodeId) const {}
+    void entering(NumberText&, ValueId) const {}
+    void output(NumberText& form, ValueId x, const auto& is_inside) const {
+      form.add(graph.value_kept(x) ? 1 : 0);
+      form.add(std::ranges::all_of(graph.readers(x), is_inside) ? 0 : 1);
+    }
+  };
+
   /// Returns a text that is equal for equal groups, which can share their options. The text lists the group's nodes in
   /// order, with everything on which cost and memory depend.
   std::string signature(const Group& group) const {
-    std::string text;
-    const auto add = [&](std::int64_t number) { text.append(reinterpret_cast<const char*>(&number), sizeof number); };
-    std::unordered_map<NodeId, std::int64_t> place;
-    std::unordered_map<ValueId, std::int64_t> entering;
-    for (const auto* nodes : {&group.layer.forward, &group.layer.backward}) {
-      add(static_cast<std::int64_t>(nodes->size()));
-      for (const NodeId v : *nodes) place.emplace(v, static_cast<std::int64_t>(place.size()));
-    }
-    for (const auto* nodes : {&group.layer.forward, &group.layer.backward}) {
-      for (const NodeId v : *nodes) {
-        add(graph_.cost(v));
-        add(graph_.scratch(v));
-        add(graph_.pinned(v));
-        add(static_cast<std::int64_t>(graph_.inputs(v).size()));
-        for (const ValueId x : graph_.inputs(v)) {
-          if (const auto maker = place.find(graph_.producer(x)); maker != place.end()) {
-            add(maker->second);
-            add(graph_.output_ref(x).output);
-          } else {
-            add(-1 - entering.emplace(x, static_cast<std::int64_t>(entering.size())).first->second);
-            add(graph_.value_size(x));
-          }
-        }
-        add(graph_.output_count(v));
-        for (const ValueId x : graph_.outputs(v)) {
-          add(graph_.value_size(x));
-          add(graph_.value_kept(x));
-          add(std::ranges::any_of(graph_.readers(x), [&](NodeId reader) { return !place.contains(reader); }));
-        }
-      }
-    }
-    for (const std::int32_t member : group.members) add(groups_[member].kind);
-    return text;
+    NumberText form = block_form(graph_, {group.layer.forward, group.layer.backward}, FactsOfGroup{graph_});
+    for (const std::int32_t member : group.members) form.add(groups_[member].kind);
+    return form.text();
   }
 
   void find_kinds() {

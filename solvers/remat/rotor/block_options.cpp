@@ -5,8 +5,6 @@
 
 #include "cairn/solvers/remat/rotor/block_options.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -15,6 +13,7 @@
 
 #include "cairn/core/support/random.h"
 #include "cairn/solvers/common/support/costs.h"
+#include "cairn/solvers/remat/repair/block_form.h"
 #include "cairn/solvers/remat/repair/input_ranks.h"
 
 namespace cairn::solvers {
@@ -221,42 +220,41 @@ class BackwardMenu {
   std::vector<NodeId> nodes_;
 };
 
-/// Returns a text that describes a block without names and ids. If the texts of two blocks are equal, so are their ways
-/// and turns. The text contains the structure of the block, sizes, costs, and where values come from and go to.
+/// Writes the facts of a block on which its ways and turns depend, besides its structure: where values come from and go
+/// to.
+struct FactsOfBlock {
+  const core::Graph& graph;
+  const BlockChain& chain;
+  const std::int32_t s;
+  const std::vector<ValueId>& entering_block;
+
+  void node(NumberText& form, NodeId v) const {
+    form.add(graph.backward(v) ? 1 : 0);
+    form.add(graph.required(v) ? 1 : 0);
+  }
+  void entering(NumberText& form, ValueId x) const {
+    form.add(graph.backward(graph.producer(x)) ? 1 : 0);
+    add_place(form, x, entering_block);
+  }
+  void output(NumberText& form, ValueId x, const auto&) const { add_place(form, x, chain.blocks[s].leaving); }
+
+  void add_place(NumberText& form, ValueId x, const std::vector<ValueId>& values) const {
+    form.add(chain.resident[x] != 0 ? 1 : 0);
+    form.add(std::find(values.begin(), values.end(), x) - values.begin());
+    form.add(chain.last_block[x] < s ? 1 : 0);
+  }
+};
+
+/// Returns a text that describes a block. If the texts of two blocks are equal, so are their ways and turns.
 std::string canonical_form(const core::Graph& graph, const BlockChain& chain, std::int32_t s,
                            const std::vector<ValueId>& entering) {
   const ChainBlock& block = chain.blocks[s];
-  std::string form;
-  std::map<NodeId, std::size_t> place;     // index of each node in the block
-  std::map<ValueId, std::size_t> outside;  // values from outside, numbered by first appearance
-  const auto write = [&](char kind, auto... numbers) {
-    form += kind;
-    (fmt::format_to(std::back_inserter(form), " {}", numbers), ...);
-  };
-  const auto index_in = [](const std::vector<ValueId>& values, ValueId x) {
-    return std::find(values.begin(), values.end(), x) - values.begin();
-  };
-  for (const std::vector<NodeId>* nodes : {&block.forward, &block.backward}) {
-    for (const NodeId v : *nodes) {
-      place.emplace(v, place.size());
-      write(graph.backward(v) ? 'b' : 'f', graph.cost(v), graph.scratch(v), graph.pinned(v), graph.required(v));
-      for (const ValueId x : graph.inputs(v)) {
-        const auto inside = place.find(graph.producer(x));
-        if (inside != place.end()) {
-          write('i', inside->second, graph.output_ref(x).output);
-          continue;
-        }
-        const auto number = outside.emplace(x, outside.size()).first->second;
-        write('o', number, graph.value_size(x), graph.backward(graph.producer(x)), chain.resident[x] != 0,
-              index_in(entering, x), chain.last_block[x] < s);
-      }
-      for (const ValueId x : graph.outputs(v)) {
-        write('v', graph.value_size(x), chain.resident[x] != 0, index_in(block.leaving, x), chain.last_block[x] < s);
-      }
-    }
+  NumberText form = block_form(graph, {block.forward, block.backward}, FactsOfBlock{graph, chain, s, entering});
+  for (const ValueId x : entering) {
+    form.add(graph.value_size(x));
+    form.add(std::find(block.leaving.begin(), block.leaving.end(), x) - block.leaving.begin());
   }
-  for (const ValueId x : entering) write('e', graph.value_size(x), index_in(block.leaving, x));
-  return form;
+  return form.text();
 }
 
 bool as_good(const ChainWay& a, const ChainWay& b) {
