@@ -25,6 +25,35 @@
 namespace cairn::fit {
 namespace {
 
+// Fractions of the remaining time that one part of the search gets.
+constexpr double kShareOfPlan = 0.25;        // one plan: further plans and searches can follow
+constexpr double kShareOfStart = 0.3;        // the careful plan of the schedule from which the search starts
+constexpr double kShareOfCheap = 0.4;        // aim_cheaply(), without lower_aim()
+constexpr double kShareOfLowerCall = 0.25;   // each call of lower_aim()
+constexpr double kShareOfPlaced = 0.98;      // search_placed(), if a schedule fits: the rest is for checking its result
+constexpr double kShareOfPlacedUnmet = 0.7;  // search_placed(), if none fits: other searches follow
+constexpr double kShareOfOthers = 0.05;      // plans of Solution::others after a call
+constexpr double kShareWithTransfers = 0.4;  // the search for a schedule with transfers, if no other fits
+// Time.
+constexpr double kMoment = 0.3;        // seconds after Ctrl-C for plans of schedules that are known
+constexpr double kWorthwhile = 0.05;   // the solver is called again only if this fraction of the whole time is left
+constexpr double kPlanSeconds = 4e-5;  // estimated time of one more plan, in seconds per node
+// Work.
+constexpr std::int64_t kCareful = 3;               // factor on the work of a plan in phases that depend on each plan
+constexpr std::int64_t kLeastSecured = 1'200'000;  // least work of the search for a schedule that is sure to fit
+// Calls, budgets and costs.
+constexpr int kLowerCalls = 3;           // largest number of calls of lower_aim()
+constexpr double kBelow = 1.1;           // a budget is lowered by this multiple of the bytes by which a plan exceeds it
+constexpr std::int64_t kClosePlan = 50;  // a plan is close to the budget if it exceeds it by less than a 50th
+constexpr std::int64_t kMuchMore = 20;   // a cost is much higher if it is higher by a 20th of the baseline's cost
+constexpr std::int64_t kFarAbove = 2;    // multiple of the budget: no addresses are found for schedules above it
+// Sizes of graphs and schedules.
+constexpr core::NodeId kFewestPlaced = 300;      // nodes: on smaller graphs, calls with lower budgets are better
+constexpr std::int64_t kLongestPlaced = 20'000;  // steps: longer schedules take search_placed() too long
+constexpr core::NodeId kLargeGraph = 5000;       // nodes: the first call takes most of the time
+constexpr double kFirstOfLarge = 0.964;          // first budget of such a graph, as a fraction of the problem's budget
+constexpr std::size_t kFewSizes = 8;             // with fewer different sizes, plans need little more than the peak
+
 /// Collects the results of several calls of a solver in `fit`, and calls other searches.
 class Fitting {
  public:
@@ -45,18 +74,14 @@ class Fitting {
       if (!fit.plan) take(solution);
       return std::nullopt;
     }
-    // A plan gets at most a quarter of the remaining time, because further plans and searches can follow.
-    const solvers::PlanOptions planning = this->planning(std::min(most_seconds, watch_.rest().seconds / 4));
+    const solvers::PlanOptions planning = this->planning(std::min(most_seconds, watch_.rest().seconds * kShareOfPlan));
     auto [schedule, planned] = plan_within(options_.search.scope, problem_.graph, solution.schedule, planning);
     if (schedule != solution.schedule) {
       solution.schedule = std::move(schedule);
       solution.peak = core::evaluate(rounded_.graph, solution.schedule).peak;
     }
     const std::int64_t bytes = planned.plan.bytes;
-    const bool fits = bytes <= fit.budget;
-    const bool better =
-        !fit.plan || (fits ? !fit.fits() || solution.cost < fit.solution.cost : !fit.fits() && bytes < fit.plan->bytes);
-    if (better) take(solution, std::move(planned.plan));
+    if (fit.is_improved_by(bytes, solution.cost)) take(solution, std::move(planned.plan));
     return bytes;
   }
 
@@ -64,12 +89,11 @@ class Fitting {
   /// plans the schedule more carefully, because the caller often knows that a plan fits. There is no careful plan if
   /// options.secure_share is 0.
   void offer_start(solvers::Solution& known) {
-    constexpr double kShare = 0.3;  // fraction of the remaining time for the careful plan
     std::optional<core::Plan> plan = plan_of_start(problem_.graph, options_.search, options_.plan);
     if (!plan || plan->bytes > fit.budget) {
       offer(known);
       if (fit.fits() || options_.secure_share == 0 || watch_.interrupted()) return;
-      solvers::PlanOptions careful = planning(watch_.rest().seconds * kShare);
+      solvers::PlanOptions careful = planning(watch_.rest().seconds * kShareOfStart);
       careful.limit.work = std::min(plan_work_, core::Limit::kAnyWork / kCareful) * kCareful;
       plan = solvers::plan_memory(problem_.graph, *options_.search.start, careful);
       if (plan->bytes > fit.budget) return;
@@ -95,8 +119,7 @@ class Fitting {
     // that `cairn info` has printed.
     options.plan.limit = {};
     if (!options.search.limit.counts_work()) {
-      constexpr std::int64_t kLeast = 1'200'000;
-      options.search.limit.work = std::max(kLeast, least_budget_work(options.search.limit));
+      options.search.limit.work = std::max(kLeastSecured, least_budget_work(options.search.limit));
     }
     options.search.limit.seconds = watch_.rest().seconds * options_.secure_share;
     fit.least = least_budget_of_steps(problem_, rounded_, solver, options);
@@ -142,17 +165,15 @@ class Fitting {
   /// budget, once more from the current answer. If the plan of the schedule found does not fit, lower_aim() follows.
   /// Returns the schedule found or, if both attempts fail, `first`.
   core::Schedule aim_cheaply(const solvers::SolverInfo& solver, const core::Schedule& first, std::int64_t planned) {
-    constexpr double kShare = 0.4;
-    constexpr std::int64_t kClose = 50;
     // The solver also returns a lower bound on the cost. This bound holds for the problem only if the solver's budget
     // was not lower than the problem's budget (fit.budget). So if `planned` exceeds fit.budget by less than 2%, the
     // solver is called with the problem's budget, and only once, from `first`.
-    const bool close = planned - fit.budget < fit.budget / kClose;
+    const bool close = planned - fit.budget < fit.budget / kClosePlan;
     solvers::SolveOptions search = options_.search;
     search.budget = fit.budget + rounded_.plan_slack;
     if (!close) search.budget = std::max(below(*search.budget, planned), fit.solution.peak);
     for (const core::Schedule* start : {&first, &std::as_const(fit.solution.schedule)}) {
-      search.limit = watch_.share(kShare);
+      search.limit = watch_.share(kShareOfCheap);
       search.start = start;
       solvers::Solution solution = call(solver, search);
       if (meets(solution, search.budget)) {
@@ -172,18 +193,15 @@ class Fitting {
   /// (search_placed()) unlikely to close the gap by itself.
   core::Schedule lower_aim(const solvers::SolverInfo& solver, solvers::SolveOptions search, core::Schedule aimed,
                            std::int64_t planned) {
-    constexpr double kShare = 0.25;         // fraction of the remaining time for each call
-    constexpr int kMost = 3;                // largest number of calls
-    constexpr std::int64_t kMuchMore = 20;  // "much more": by a twentieth of the baseline's cost
     const std::int64_t cost = core::evaluate(rounded_.graph, aimed).cost;
     if (fit.solution.cost - cost <= problem_.baseline.cost / kMuchMore) return aimed;
     core::Schedule start = aimed;
-    for (int i = 0; i < kMost && !watch_.expired_now(); ++i) {
+    for (int i = 0; i < kLowerCalls && !watch_.expired_now(); ++i) {
       const std::int64_t lowest = std::max(rounded_.lower_bound, fit.solution.peak_bound.value);
       const std::int64_t next = std::max(below(*search.budget, planned), lowest);
       if (next >= *search.budget) break;
       search.budget = next;
-      search.limit = watch_.share(kShare);
+      search.limit = watch_.share(kShareOfLowerCall);
       search.start = &start;
       solvers::Solution solution = call(solver, search);
       if (!meets(solution, search.budget)) break;
@@ -195,10 +213,9 @@ class Fitting {
     return aimed;
   }
 
-  /// Returns `budget` minus 1.1 times the number of bytes by which a plan of `planned` bytes exceeds fit.budget.
+  /// Returns `budget` minus kBelow times the number of bytes by which a plan of `planned` bytes exceeds fit.budget.
   std::int64_t below(std::int64_t budget, std::int64_t planned) const {
-    constexpr double kMore = 1.1;
-    return budget - static_cast<std::int64_t>(kMore * static_cast<double>(planned - fit.budget));
+    return budget - static_cast<std::int64_t>(kBelow * static_cast<double>(planned - fit.budget));
   }
 
   /// Calls the solver once. This call does not count towards FitOptions::max_rounds.
@@ -210,12 +227,7 @@ class Fitting {
   }
 
   void search_placed(const std::vector<core::Schedule>& from) {
-    // Fraction of the remaining time for the joint search of a schedule and its addresses. The rest is for checking the
-    // result and for other searches.
-    const double most = fit.fits() ? 0.98 : 0.7;
-    // Schedules whose peak is far above the budget are left out. No addresses within the budget would be found for
-    // them, and trying would take time.
-    constexpr std::int64_t kFarAbove = 2;  // as a multiple of the budget
+    const double most = fit.fits() ? kShareOfPlaced : kShareOfPlacedUnmet;
     std::vector<solvers::PlacedSchedule> starts;
     for (const core::Schedule& schedule : from) {
       if (core::evaluate(rounded_.graph, schedule).peak / kFarAbove > fit.budget) continue;
@@ -250,7 +262,6 @@ class Fitting {
   /// cheaper schedules are planned. Takes at most the fraction `share` of the remaining time or, after Ctrl-C, kMoment
   /// seconds.
   void offer_others(const std::vector<core::Schedule>& others, double share = 1) {
-    constexpr double kMoment = 0.3;
     const double end =
         watch_.seconds() + (watch_.interrupted() ? kMoment : share * std::max(0.0, watch_.rest().seconds));
     for (const core::Schedule& schedule : others) {
@@ -283,17 +294,10 @@ class Fitting {
   }
 
   void take(const solvers::Solution& solution, std::optional<core::Plan> plan = std::nullopt) {
-    fit.plan = std::move(plan);
-    fit.solution.schedule = solution.schedule;
-    fit.solution.peak = solution.peak;
-    fit.solution.cost = solution.cost;
-    fit.solution.best_seconds = watch_.seconds();
+    fit.take(solution.schedule, solution.peak, solution.cost, std::move(plan), watch_.seconds());
   }
 
  private:
-  // Factor by which the work limit of a plan is raised in phases that make few plans and depend on each of them.
-  static constexpr std::int64_t kCareful = 3;
-
   solvers::PlanOptions planning(double seconds) const {
     solvers::PlanOptions planning = options_.plan;
     planning.guard_bytes = 0;
@@ -316,16 +320,14 @@ class Fitting {
 /// following:
 /// - The solver may combine several algorithms (Capabilities::any_means).
 /// - search_placed() accepts the graph and the scope.
-/// - The graph has at least kFewest nodes. On smaller graphs, calling the solver with lower budgets is better.
+/// - The graph has at least kFewestPlaced nodes. On smaller graphs, calling the solver with lower budgets is better.
 /// - The schedule is not too long.
 /// - Plans need no PlanOptions::overlap_steps, which search_placed() does not know.
 bool may_place(const solvers::SolverInfo& solver, const core::Graph& graph, const FitOptions& options,
                const core::Schedule& schedule) {
-  constexpr core::NodeId kFewest = 300;
-  constexpr std::int64_t kLongest = 20'000;
   return solver.can.any_means && options.search.scope.order != solvers::OrderRule::stages &&
-         graph.node_count() >= kFewest && schedule.length() <= kLongest && options.plan.overlap_steps == 0 &&
-         solvers::can_search_placed(graph);
+         graph.node_count() >= kFewestPlaced && schedule.length() <= kLongestPlaced &&
+         options.plan.overlap_steps == 0 && solvers::can_search_placed(graph);
 }
 
 /// Chooses the budget of the solver's first call. If many tensors of very different sizes are live at once, a plan
@@ -333,26 +335,17 @@ bool may_place(const solvers::SolverInfo& solver, const core::Graph& graph, cons
 /// time would be left for another call if its plan exceeded the budget. So for large graphs of this kind, the first
 /// budget is slightly below the problem's budget.
 std::int64_t first_budget(const Problem& problem, const solvers::SolverInfo& solver) {
-  constexpr core::NodeId kLarge = 5000;
-  constexpr double kPart = 0.964;
   const core::Graph& graph = problem.graph;
-  if (!solver.can.any_means || graph.node_count() < kLarge || !solvers::can_search_placed(graph))
+  if (!solver.can.any_means || graph.node_count() < kLargeGraph || !solvers::can_search_placed(graph))
     return *problem.budget;
   std::set<std::int64_t> sizes;
   for (core::ValueId x = 0; x < graph.value_count(); ++x) sizes.insert(graph.value_size(x));
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {
     if (graph.backward(v)) return *problem.budget;  // in training graphs, plans need little more than the peak
   }
-  constexpr std::size_t kFew = 8;
-  if (sizes.size() < kFew) return *problem.budget;
-  return static_cast<std::int64_t>(kPart * static_cast<double>(*problem.budget));
+  if (sizes.size() < kFewSizes) return *problem.budget;
+  return static_cast<std::int64_t>(kFirstOfLarge * static_cast<double>(*problem.budget));
 }
-
-/// The solver is called again only if at least this fraction of the whole time is left.
-constexpr double kWorthwhile = 0.05;
-constexpr double kShareOfOthers = 0.05;
-/// Estimated time of one more plan, in seconds per node.
-constexpr double kPlanSeconds = 4e-5;
 
 /// Calls the solver under one budget after another. Lowers the budget until a plan fits or the solver finds no
 /// schedule. Afterwards bisects between two budgets. unmet_ is the highest budget under which the solver found no
@@ -549,21 +542,14 @@ class BudgetSearch {
   int round_ = 0;
 };
 
-}  // namespace
-
-namespace {
-
 /// Makes `known`, a planned schedule with transfers, the answer if its plans fit into both budgets and no cheaper
 /// schedule is known that fits.
 void take_if_better(const Problem& rounded, const PlannedSchedule& known, Fit& fit) {
   if (!known.plan || known.memory() > fit.budget || known.plan->host_bytes > rounded.graph.host_memory()->budget ||
-      (fit.fits() && fit.solution.cost <= known.evaluation.cost))
+      !fit.is_improved_by(known.memory(), known.evaluation.cost))
     return;
   const core::Evaluation evaluation = core::evaluate(rounded.graph, known.schedule);
-  fit.plan = known.plan;
-  fit.solution.schedule = known.schedule;
-  fit.solution.peak = evaluation.peak;
-  fit.solution.cost = evaluation.cost;
+  fit.take(known.schedule, evaluation.peak, evaluation.cost, known.plan, fit.solution.best_seconds);
 }
 
 /// Makes options.secured, or options.search.start if it has transfers, the answer if its plans fit and it is cheaper
@@ -571,7 +557,6 @@ void take_if_better(const Problem& rounded, const PlannedSchedule& known, Fit& f
 /// transfers that fits (lower_with_transfers()).
 void secure_with_transfers(const Problem& problem, const Problem& rounded, const FitOptions& options,
                            core::Stopwatch& watch, Fit& fit) {
-  constexpr double kShare = 0.4;
   if (options.secured) take_if_better(rounded, *options.secured, fit);
   const core::Schedule* start = options.search.start;
   if (start != nullptr && !start->transfers.empty() &&
@@ -580,7 +565,7 @@ void secure_with_transfers(const Problem& problem, const Problem& rounded, const
     solvers::PlanOptions planning = options.plan;
     planning.guard_bytes = 0;
     planning.capacity = fit.budget;
-    planning.limit.seconds = std::max(0.0, watch.rest().seconds * kShare);
+    planning.limit.seconds = std::max(0.0, watch.rest().seconds * kShareWithTransfers);
     core::Plan plan = solvers::plan_memory(problem.graph, *start, planning);
     take_if_better(rounded, PlannedSchedule(problem.graph, *start, std::move(plan)), fit);
   }
@@ -593,7 +578,7 @@ void secure_with_transfers(const Problem& problem, const Problem& rounded, const
     least.bound = {rounded.plan_bound(), solvers::kAnySchedule};
   }
   const LeastBudgetOptions lowering{.search = options.search, .plan = options.plan};
-  lower_with_transfers(problem, rounded, lowering, watch.share(kShare), least);
+  lower_with_transfers(problem, rounded, lowering, watch.share(kShareWithTransfers), least);
   take_if_better(rounded, least, fit);
   fit.least = std::move(least);
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "cairn/core/graph.h"
 #include "cairn/core/plan.h"
@@ -56,6 +57,20 @@ struct Fit : Solved {
   int rounds = 0;                    ///< number of calls of the solver
 
   bool fits() const { return plan && plan->bytes <= budget; }
+  /// Returns whether a schedule whose plan has `bytes` bytes, and which costs `with_cost`, is a better answer.
+  bool is_improved_by(std::int64_t bytes, std::int64_t with_cost) const {
+    if (bytes <= budget) return !fits() || with_cost < solution.cost;
+    return !plan || (!fits() && bytes < plan->bytes);
+  }
+  /// Makes a schedule with its plan, if there is one, the answer. `peak` and `cost` are measured like those of
+  /// `solution`. The schedule was found after `at` seconds.
+  void take(core::Schedule schedule, std::int64_t peak, std::int64_t cost, std::optional<core::Plan> of, double at) {
+    plan = std::move(of);
+    solution.schedule = std::move(schedule);
+    solution.peak = peak;
+    solution.cost = cost;
+    solution.best_seconds = at;
+  }
 };
 
 /// Finds a schedule whose plan fits into the problem's budget. The problem must have a budget. `rounded` is

@@ -22,6 +22,33 @@
 namespace cairn::fit {
 namespace {
 
+// Work of a call of the solver (`part`).
+// The first call gets kFirstOfNode per node, because calls on larger graphs take longer to set up.
+constexpr std::int64_t kFirstOfNode = 300, kLeastFirst = 100'000, kMostFirst = 3'000'000;
+constexpr int kGrowth = 3;                // factor by which the work of a call grows after each round of calls
+constexpr int kBarrenGrowth = 6;          // the same after kBarren barren rounds; in such rounds, no peak is lowered
+constexpr int kBarren = 2;                // number of consecutive barren rounds
+constexpr std::int64_t kAnew = 20;        // factor on the work of a call of search_anew()
+constexpr std::int64_t kCheaper = 5;      // the same for the search for a cheaper schedule that follows
+constexpr std::int64_t kLargeLonger = 5;  // the same for calls of lower() on large graphs
+constexpr std::int64_t kPlacedFrom = 400'000;  // place() needs calls of at least this work
+// Work of plans.
+constexpr std::int64_t kPlanWork = 60'000'000;  // one plan, about 0.1 s; does not count as work of the search
+constexpr std::int64_t kPlanOfPart = 400;       // plan_again(): per unit of `part`, so that it takes as long as a call
+// Ends of the search, and numbers of calls.
+constexpr int kIdleRounds = 3, kAnyIdle = std::numeric_limits<int>::max();  // rounds without any change
+constexpr double kMostPlanning = 0.1;  // fraction of the time that counts for the plan of the baseline, at most
+constexpr int kMostPlans = 2;          // plans in plan_met(); a plan takes about as long as a short call of the solver
+constexpr int kMisses = 4;             // failures after which lower() ends
+constexpr int kTriesPlaced = 3;        // budgets of place()
+// Budgets.
+constexpr double kFirstStep = 0.8, kFirstStepOfLarge = 0.15;  // of lower(), as a fraction of the gap to the bound
+constexpr double kStepGrowth = 1.5;                           // factor on this fraction after a success
+constexpr std::int64_t kNearPeak = 200;  // a plan is near the lowest peak if it exceeds the peak by at most a 200th
+// Sizes of graphs and schedules.
+constexpr core::NodeId kManyNodes = 2000;    // graphs of this size are large: calls take mostly setup
+constexpr std::int64_t kMostSteps = 20'000;  // longer schedules are not placed
+
 /// Runs the rounds. The parameter `part` of its functions is the work limit of one call of the solver in the current
 /// round.
 class LeastBudgetSearch {
@@ -40,26 +67,17 @@ class LeastBudgetSearch {
   /// Calls the solver again and again, with more work each time. The work of each call does not depend on the limit of
   /// the whole search: the limit only decides after which call the search ends.
   LeastBudget run() {
-    // The work limit of the first call is kWorkOfNode per node, because calls on larger graphs take longer to set up.
-    // This limit is at least kLeastFirst and at most kMostFirst.
-    constexpr std::int64_t kWorkOfNode = 300, kLeastFirst = 100'000, kMostFirst = 3'000'000;
-    // kGrowth is the factor by which the work of a call grows after each round of calls. kBarrenGrowth replaces kGrowth
-    // after more than kBarren consecutive rounds in which lower() found no lower peak.
-    constexpr int kGrowth = 3, kBarrenGrowth = 6;
-    constexpr int kBarren = 2;
-    constexpr int kMostIdle = 3, kAnyIdle = std::numeric_limits<int>::max();
-    constexpr double kMostPlanning = 0.1;
     const double begun = watch_.seconds();
     offer(core::baseline_schedule(problem_.graph), "none");
     planning_.add(std::min(watch_.seconds() - begun, kMostPlanning * options_.search.limit.seconds));
     if (options_.search.start != nullptr) offer_start();
-    const std::int64_t first = std::clamp(kWorkOfNode * rounded_.graph.node_count(), kLeastFirst, kMostFirst);
+    const std::int64_t first = std::clamp(kFirstOfNode * rounded_.graph.node_count(), kLeastFirst, kMostFirst);
     // The first call is made even if less work than `first` is left. Every other call is made only if the work limit
     // leaves room for the whole work of the call (may_call()).
     call(std::nullopt, first);
     plan_met();
     const bool endless = !watch_.rest().counts_work() && !std::isfinite(watch_.rest().seconds);
-    for (std::int64_t part = first; !done() && idle_ < (ended_ || endless ? kMostIdle : kAnyIdle);) {
+    for (std::int64_t part = first; !done() && idle_ < (ended_ || endless ? kIdleRounds : kAnyIdle);) {
       const std::int64_t bytes = least_.memory(), peak = lowest_peak_;
       search_anew(part);
       lower(part);
@@ -93,14 +111,11 @@ class LeastBudgetSearch {
   bool may_call(std::int64_t part) { return !done() && part <= watch_.rest().work; }
 
   solvers::PlanOptions planning() const {
-    // Work limit for planning one schedule, which takes about 0.1 s. This work does not count towards the work limit of
-    // the search.
-    constexpr std::int64_t kWork = 60'000'000;
     solvers::PlanOptions plan = options_.plan;
     plan.guard_bytes = 0;
     plan.capacity.reset();
     const core::Limit rest = watch_.rest();
-    plan.limit = {std::max(0.0, rest.seconds), std::min(kWork, plan.limit.work), rest.stop};
+    plan.limit = {std::max(0.0, rest.seconds), std::min(kPlanWork, plan.limit.work), rest.stop};
     return plan;
   }
 
@@ -139,8 +154,6 @@ class LeastBudgetSearch {
   /// Plans the schedules of lowest peak found since the last call of plan_met(), if their plans can be lower than the
   /// lowest known plan.
   void plan_met() {
-    // Largest number of schedules to plan; a plan takes about as long as a short call of the solver.
-    constexpr int kMost = 2;
     std::vector<std::pair<core::Evaluation, core::Schedule*>> lowest;
     for (core::Schedule& schedule : met_) {
       const core::Evaluation found = core::evaluate(rounded_.graph, schedule);
@@ -149,7 +162,7 @@ class LeastBudgetSearch {
     std::ranges::stable_sort(lowest, {}, [](const auto& one) { return std::pair(one.first.peak, one.first.cost); });
     int planned = 0;
     for (auto& [found, schedule] : lowest) {
-      if (planned == kMost || found.peak - rounded_.plan_slack >= least_.memory() || is_enough()) break;
+      if (planned == kMostPlans || found.peak - rounded_.plan_slack >= least_.memory() || is_enough()) break;
       if (!planned_.emplace(found.peak, found.cost).second) continue;
       offer(std::move(*schedule), solver_.name);
       ++planned;
@@ -167,11 +180,10 @@ class LeastBudgetSearch {
   /// last call of lower() found no lower peak. If the solver finds a lower peak, also searches for a cheaper schedule
   /// of the same peak, because cheaper schedules often have lower plans.
   void search_anew(std::int64_t part) {
-    constexpr std::int64_t kLong = 20, kCheaper = 5;  // factors by which the work of these calls exceeds `part`
     if (ended_ || barren_ == 0 || !may_call(part)) return;
     const std::int64_t before = lowest_peak_;
     ++anew_;
-    solve_within(std::nullopt, limit_of(kLong * part), true);
+    solve_within(std::nullopt, limit_of(kAnew * part), true);
     if (lowest_peak_ < before && !ended_ && may_call(part) && !options_.peak_only)
       call(lowest_peak_, kCheaper * part, false);
     plan_met();
@@ -228,13 +240,9 @@ class LeastBudgetSearch {
   /// lower() found no lower peak the last time, or if the graph is large. On large graphs, makes longer calls instead,
   /// because most of the time of a short call is setup.
   void lower(std::int64_t part) {
-    constexpr double kGrowth = 1.5;
-    constexpr int kMisses = 4;
-    constexpr core::NodeId kLarge = 2000;
-    constexpr std::int64_t kLonger = 5;
-    const bool large = rounded_.graph.node_count() >= kLarge;
-    const double first_step = large ? 0.15 : 0.8;
-    if (large) part *= kLonger;
+    const bool large = rounded_.graph.node_count() >= kManyNodes;
+    const double first_step = large ? kFirstStepOfLarge : kFirstStep;
+    if (large) part *= kLargeLonger;
     const std::int64_t before = lowest_peak_;
     double step = first_step / static_cast<double>(1 << (barren_ % kMisses));
     for (int left = barren_ > 0 || large ? 1 : kMisses; left > 0 && !ended_ && may_call(part);) {
@@ -242,7 +250,7 @@ class LeastBudgetSearch {
       if (gap <= 0) break;
       const auto below = static_cast<std::int64_t>(step * static_cast<double>(gap));
       if (call(lowest_peak_ - std::max<std::int64_t>(1, below), part)) {
-        step = std::min(kGrowth * step, first_step);
+        step = std::min(kStepGrowth * step, first_step);
       } else {
         step /= 2;
         --left;
@@ -256,9 +264,8 @@ class LeastBudgetSearch {
   /// can have a lower plan. Every second call of cheapen() uses the lowest peak as the budget; the others use the
   /// middle of the lowest peak and the lowest plan.
   void cheapen(std::int64_t part) {
-    constexpr std::int64_t kClose = 200;
     const std::int64_t above = least_.memory() - lowest_peak_;
-    if (options_.peak_only || above <= lowest_peak_ / kClose || !may_call(part)) return;
+    if (options_.peak_only || above <= lowest_peak_ / kNearPeak || !may_call(part)) return;
     between_ = !between_;
     call(lowest_peak_ + (between_ ? above / 2 : 0), part, false);
     plan_met();
@@ -267,30 +274,25 @@ class LeastBudgetSearch {
   /// Plans the schedule of lowest peak without reordering its steps, if this can give a plan that is lower than the
   /// lowest known plan.
   void plan_again(std::int64_t part) {
-    // Units of planning work per unit of the solver's work. With this factor, planning takes about as long as a call of
-    // the solver.
-    constexpr std::int64_t kWorkOfPart = 400;
     if (options_.peak_only || done() || least_.memory() <= lowest_.first) return;
     solvers::PlanOptions options = planning();
-    options.limit.work = std::min(options_.plan.limit.work, kWorkOfPart * part);
+    options.limit.work = std::min(options_.plan.limit.work, kPlanOfPart * part);
     solvers::PlanSolution planned = solvers::find_plan(problem_.graph, least_.lowest, options);
     keep(PlannedSchedule(problem_.graph, least_.lowest, std::move(planned.plan)), solver_.name);
   }
 
   /// Searches for a schedule and its addresses together, under budgets between the lowest peak and the lowest plan.
   void place(std::int64_t part) {
-    constexpr int kTries = 3;
-    constexpr std::int64_t kLongest = 20'000;
-    constexpr std::int64_t kFrom = 400'000;
     const std::int64_t unit = options_.plan.alignment;
     const solvers::Scope& scope = options_.search.scope;
-    if (part < kFrom || options_.peak_only || !solver_.can.any_means || scope.order == solvers::OrderRule::stages ||
-        scope.max_occurrences == 1 || options_.plan.overlap_steps > 0 || !solvers::can_search_placed(rounded_.graph))
+    if (part < kPlacedFrom || options_.peak_only || !solver_.can.any_means ||
+        scope.order == solvers::OrderRule::stages || scope.max_occurrences == 1 || options_.plan.overlap_steps > 0 ||
+        !solvers::can_search_placed(rounded_.graph))
       return;
     // can_search_placed() accepts only graphs without in-place nodes. On such graphs no plan is lower than its
     // schedule's peak, so budgets below the lowest peak are not tried.
     std::int64_t low = std::max(lowest_peak_, least_.bound.value);
-    for (int i = 0; i < kTries && may_call(part) && least_.schedule.length() <= kLongest; ++i) {
+    for (int i = 0; i < kTriesPlaced && may_call(part) && least_.schedule.length() <= kMostSteps; ++i) {
       const std::int64_t budget = (low + (least_.memory() - low) / 2) / unit * unit;
       if (budget < low || budget >= least_.memory()) return;
       std::vector<solvers::PlacedSchedule> starts{{least_.schedule, core::offsets_of(*least_.plan), 0}};

@@ -140,15 +140,8 @@ class TransferFit {
     const core::Evaluation measures = core::evaluate(rounded_.graph, schedule);
     core::Plan plan = solvers::plan_memory(problem_.graph, schedule, planning);
     const std::int64_t over = plan.bytes - *problem_.budget, host_over = plan.host_bytes - host_.budget;
-    const bool fits = over <= 0 && host_over <= 0;
-    const bool better = fits ? !best_.fits() || measures.cost < best_.solution.cost
-                             : !best_.fits() && (!best_.plan || plan.bytes < best_.plan->bytes);
-    if (better && (fits || host_over <= 0)) {
-      best_.solution.schedule = std::move(schedule);
-      best_.solution.peak = measures.peak;
-      best_.solution.cost = measures.cost;
-      best_.solution.best_seconds = watch_.seconds();
-      best_.plan = std::move(plan);
+    if (host_over <= 0 && best_.is_improved_by(plan.bytes, measures.cost)) {
+      best_.take(std::move(schedule), measures.peak, measures.cost, std::move(plan), watch_.seconds());
     }
     return {over, host_over};
   }
