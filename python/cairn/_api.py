@@ -8,7 +8,6 @@ import math
 import operator
 import os
 import warnings
-import re
 from typing import Callable, Iterable, List, Mapping, Optional, Sequence, Union
 
 import numpy
@@ -70,21 +69,10 @@ def _cost_text(cost) -> str:
     return cost if isinstance(cost, str) else str(_whole(cost, "max_cost"))
 
 
-_UNITS = {"": 1.0, "s": 1.0, "ms": 1e-3, "m": 60.0, "h": 3600.0}
-
-
 def _seconds(limit: Optional[Seconds]) -> Optional[float]:
     if limit is None:
         return None
-    return seconds_of(limit) if isinstance(limit, str) else float(limit)
-
-
-def seconds_of(text: str) -> float:
-    """Parses a time such as "10s", "500ms" or "2m". A number without a unit is in seconds."""
-    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(ms|s|m|h|)\s*", text)
-    if not match:
-        raise InputError(f"time_limit: '{text}' is not a duration; give seconds, or 10s, 500ms or 2m")
-    return float(match[1]) * _UNITS[match[2]]
+    return _cairn.parse_seconds(limit, "time_limit") if isinstance(limit, str) else float(limit)
 
 
 @contextlib.contextmanager

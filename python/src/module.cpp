@@ -17,6 +17,16 @@ std::int64_t parse_bytes(const std::string& text, const std::string& name) {
   throw core::InputError(name + " '" + text + "' is not a size; give bytes above 0 (2000000) or a size (8GiB, 500MB)");
 }
 
+/// Parses a duration, such as "500ms". Throws InputError for anything else; the message begins with `name`.
+double parse_seconds(const std::string& text, const std::string& name) {
+  using namespace cairn;
+  try {
+    return core::parse_seconds(text);
+  } catch (const core::InputError& error) {
+    throw core::InputError(name + ": " + error.what());
+  }
+}
+
 }  // namespace
 
 NB_MODULE(_cairn, module) {
@@ -41,6 +51,7 @@ NB_MODULE(_cairn, module) {
   module.attr("__version__") = std::string(core::kVersion);
   module.def("format_bytes", &core::format_bytes, nanobind::arg("bytes"), "1536 -> '1.50 KiB'.");
   module.def("parse_bytes", &parse_bytes, nanobind::arg("text"), nanobind::arg("name"));
+  module.def("parse_seconds", &parse_seconds, nanobind::arg("text"), nanobind::arg("name"));
   module.def(
       "_set_blas_fallback", [](const std::string& path) { runtime::blas_fallback() = path; }, nanobind::arg("path"));
   module.def("thread_count", &core::thread_count, "Threads that searches, simulation and kernels use.");

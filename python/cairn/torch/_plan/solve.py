@@ -12,7 +12,7 @@ import time
 from typing import Optional
 
 import cairn
-from cairn import _api, _cairn
+from cairn import _cairn
 
 from .. import _cache, _private
 from .._errors import InfeasibleError
@@ -159,7 +159,7 @@ def _count(name, value, least):
 
 def _seconds(limit):
     if isinstance(limit, str):
-        limit = _api.seconds_of(limit)
+        limit = _cairn.parse_seconds(limit, "time_limit")
     if isinstance(limit, numbers.Real) and not isinstance(limit, bool) and 0 < limit < math.inf:
         return float(limit)
     raise cairn.InputError(f"time_limit: seconds, above 0, not {limit!r}")
