@@ -1,6 +1,7 @@
 // Changes the order of a schedule's steps so that its plan becomes lower (plan_some_order() in planner.h).
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "cairn/core/profile.h"
@@ -40,8 +41,10 @@ void shuffle(core::EditableSchedule& schedule, std::int64_t most, core::Random& 
 PlannedOrder plan_some_order(const core::Graph& graph, const core::Schedule& schedule, const PlanOptions& options) {
   constexpr std::int64_t kLongest = 20'000, kWorkOfOne = 20'000'000;
   core::Stopwatch watch(options.limit);
-  const core::Graph aligned = core::align_sizes(graph, options.alignment);
-  const std::int64_t capacity = options.capacity.value_or(core::evaluate(aligned, schedule).peak);
+  // The graph with aligned sizes is made only if it is needed: most schedules have a plan within a given capacity.
+  std::optional<core::Graph> aligned;
+  if (!options.capacity) aligned = core::align_sizes(graph, options.alignment);
+  const std::int64_t capacity = options.capacity ? *options.capacity : core::evaluate(*aligned, schedule).peak;
   PlanOptions own = options;
   own.capacity.reset();
   own.limit = watch.share(0.3);
@@ -52,7 +55,8 @@ PlannedOrder plan_some_order(const core::Graph& graph, const core::Schedule& sch
   if (!missed() || schedule.length() > kLongest) return best;
 
   own.capacity = capacity;
-  core::EditableSchedule trial(aligned);
+  if (!aligned) aligned = core::align_sizes(graph, options.alignment);
+  core::EditableSchedule trial(*aligned);
   core::Random random(1);
   trial.assign(schedule.steps);
   // The search also moves on to orders whose plans are not lower, but as low as the plan of the current order. `best`
