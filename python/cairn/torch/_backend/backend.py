@@ -13,7 +13,7 @@ from .._offload.link import offload_of
 from .._plan import solve
 from .._plan.partition import Options
 from .._several.watch import Watch
-from .compiling import Compiling
+from .compiling import Compiling, LeastRegions
 from .fallback import run_guarded
 from .repeated import same_graph_again
 
@@ -204,11 +204,11 @@ class Backend:
                 return module.forward
             unbounded = self._bound_sizes(module)
             try:
-                run, compiling = self.compile(module, example_inputs)
+                run, compiling = self._compiled_with_regions(module, example_inputs)
             except (cairn.InfeasibleError, _private.OnlyPresentSizes):
                 if not self._plans_exactly(module):
                     raise
-                run, compiling = self.compile(module, example_inputs)
+                run, compiling = self._compiled_with_regions(module, example_inputs)
             self.watch.made(self.report.graphs[known:])
             run = self.watched(run, unbounded) if unbounded else run
             if not self.fallback:
@@ -312,8 +312,14 @@ class Backend:
         self.report.unplanned.append(reason)
         self.tell(f"{names} runs without a budget, as its schedule could not be run: {reason}")
 
-    def compile(self, module, example_inputs):
-        compiling = Compiling(self, example_inputs)
+    def _compiled_with_regions(self, module, example_inputs):
+        try:
+            return self.compile(module, example_inputs)
+        except LeastRegions:
+            return self.compile(module, example_inputs, least_regions=True)
+
+    def compile(self, module, example_inputs, least_regions=False):
+        compiling = Compiling(self, example_inputs, least_regions)
         try:
             compiled = _private.aot_autograd(
                 fw_compiler=compiling.forward, bw_compiler=compiling.backward, inference_compiler=compiling.inference,

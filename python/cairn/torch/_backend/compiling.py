@@ -6,6 +6,7 @@ import dataclasses
 import torch
 
 from .. import _private
+from .._errors import InfeasibleError
 from .._inputs.read_again import ReadAgain
 from .._memory.peak import Measured
 from .._memory.together import Alive, held_by_graphs_of
@@ -19,12 +20,22 @@ from .._rewrite.tangents import Tangents
 from .._several.points import Part
 
 
-class Compiling:
-    """Holds the state of one graph while AOTAutograd compiles it, and afterwards while it runs."""
+class LeastRegions(Exception):
+    """Raised if a graph cannot meet its budget as its regions are planned, but perhaps if they are planned for the least
+    memory."""
 
-    def __init__(self, owner, inputs=()):
+    def __init__(self):
+        super().__init__("the regions of the graph need less memory")
+
+
+class Compiling:
+    """Holds the state of one graph while AOTAutograd compiles it, and afterwards while it runs. ``least_regions``:
+    whether the graph's regions (torch.compiler.nested_compile_region) are planned for the least memory."""
+
+    def __init__(self, owner, inputs=(), least_regions=False):
         self.owner = owner
         self.inputs = inputs  # the inputs for which the graph is compiled
+        self.least_regions, self.has_regions = least_regions, False
         self.report = None
         self.measured = None
         self.share = None  # a share.Share, which turns a budget in percent into bytes; None without a backward pass
@@ -40,10 +51,18 @@ class Compiling:
         updates = owner.options.updates
         self.changes = updates.changes if updates is not None else 0  # Updates.changes when the graph was planned
 
-    def partition(self, joint, inputs, *, num_fwd_outputs, static_lifetime_input_indices=None, **_):
-        options = self.owner.options
+    def partition(self, joint, inputs, **given):
         if not inputs:
-            return self._partition_region(joint, num_fwd_outputs)
+            return self._partition_region(joint, given["num_fwd_outputs"])
+        try:
+            return self._partition(joint, **given)
+        except InfeasibleError:
+            if self.has_regions and not self.least_regions:
+                raise LeastRegions() from None
+            raise
+
+    def _partition(self, joint, *, num_fwd_outputs, static_lifetime_input_indices=None, **_):
+        options = self.owner.options
         self.share = Share(self.owner, joint)
         among = self.owner.watch.among(self.share.ends_in_loss, held_by_graphs_of(self.owner),
                                        _private.plans_for_larger(joint.graph))
@@ -77,9 +96,12 @@ class Compiling:
     def _partition_region(self, joint, num_fwd_outputs):
         """Plans a region, i.e. a subgraph that the graph calls (torch.compiler.nested_compile_region). In the plan of
         the graph, the call of the region is one operation. The operations inside of the region are planned with the
-        graph's budget, or with the least budget that works for the region. The region's memory is measured together
-        with that of the graph."""
+        graph's budget or, if ``least_regions`` is set or the budget cannot be met, for the least memory. The region's
+        memory is measured together with that of the graph."""
+        self.has_regions = True
         options = dataclasses.replace(self.owner.options, offload=None)
+        if self.least_regions:
+            options = dataclasses.replace(options, budget="min")
         return partition(joint, options, name="region", num_fwd_outputs=num_fwd_outputs, static_indices=(),
                          or_least=lambda baseline: True)[:2]
 

@@ -69,6 +69,11 @@ def branches_on_data(node):
     return isinstance(target, torch._ops.HigherOrderOperator) and target.name() in _BRANCHING
 
 
+def is_region(node):
+    """Returns whether a node calls a region of torch.compiler.nested_compile_region."""
+    return isinstance(node.target, torch._ops.HigherOrderOperator) and node.target.name() == "invoke_subgraph"
+
+
 def acts(node):
     """Returns whether a node has, or may have, side effects."""
     target = node.target

@@ -6,9 +6,12 @@ by some kernels to tensors that are not their results. Operations that read such
 that are known to share memory are not read again, and all other inputs are checked for changes (``read_again.py``).
 """
 
+import operator
+
 import torch
 
 from .. import _private
+from .._graph import operators
 
 
 def shared(tensors, running=False):
@@ -21,6 +24,27 @@ def shared(tensors, running=False):
         if _private.is_plain(tensor):
             groups.setdefault(tensor.untyped_storage()._cdata, []).append(i)
     return [i for members in groups.values() if _written_unseen([tensors[i] for i in members], running) for i in members]
+
+
+# These operations address the storage of their first argument by an offset from the storage's beginning.
+_STRIDED_ANEW = (torch.ops.aten.as_strided.default, torch.ops.aten.as_strided_copy.default,
+                 torch.ops.aten.as_strided_scatter.default)
+
+
+def strided_anew(graph, placeholders):
+    """Returns those of the placeholders to which a graph applies as_strided(). It reads the storage at places that do
+    not depend on the tensor: also outside of the tensor, where other tensors may write unseen, and elsewhere in a copy
+    of the tensor, which has another offset. So these inputs can neither be compared nor copied."""
+    roots, found = {node: node for node in placeholders}, {}
+    for node in graph.nodes:
+        if node.op != "call_function" or node.target is operator.getitem:
+            continue
+        if node.target in _STRIDED_ANEW and node.args[0] in roots:
+            found[roots[node.args[0]]] = None
+        root = roots.get(operators.viewed(node)) if operators.is_view(node) else None
+        if root is not None:
+            roots[node] = root
+    return list(found)
 
 
 def is_buffer_of_others(value):

@@ -155,6 +155,7 @@ class Alive:
     def backward(self, run, module):
         names = input_names(module)
         tangents = [i for i, n in enumerate(module.graph.find_nodes(op="placeholder")) if _private.is_tangent(n)]
+        without = {i for i, node in enumerate(_private.outputs(module.graph)) if node is None}
 
         def call(args):
             mine = self.beginning()
@@ -164,7 +165,7 @@ class Alive:
             given = _weak(gradients)
             held, runs, _ = self._begin(given, mine, beside=self._beside(gradients, given, mine))
             del gradients
-            edges = _private.edges_of_node()
+            edges = [e for e in _private.edges_of_node() if _position_of(e, mine) not in without]
             held += self._begin_gradients(mine, edges)
             # Bytes of this run's results that have been freed. They are subtracted, because the promised peak of the
             # backward pass includes all results of the run until the pass has ended.
@@ -490,12 +491,18 @@ def held_by_graphs_of(owner):
     return sum(held.values())
 
 
+def _position_of(edge, run):
+    """Returns the position of an Edge's gradient among the results of the backward pass of a Run; None if it is
+    unknown."""
+    inputs = run.tensors if run is not None else ()
+    return inputs[edge.index] if edge.index < len(inputs) else None
+
+
 def _gradients_of(edges, results, run):
     """Returns the gradient that belongs to each Edge, from ``results``, the results of the backward pass of a Run; None
     where it is unknown."""
-    inputs = run.tensors if run is not None else ()
-    positions = [inputs[edge.index] if edge.index < len(inputs) else len(results) for edge in edges]
-    found = [results[position] if position < len(results) else None for position in positions]
+    positions = [_position_of(edge, run) for edge in edges]
+    found = [results[i] if i is not None and i < len(results) else None for i in positions]
     return [gradient if _private.is_plain(gradient) else None for gradient in found]
 
 

@@ -17,7 +17,7 @@ from .._costs.roofline import estimate
 from .._errors import InfeasibleError
 from .._fuse.fuse import fuse, is_fused
 from .._graph import policies
-from .._graph.operators import is_random, move_results, simplify
+from .._graph.operators import is_random, is_region, move_results, simplify
 from .._graph.read import trace_graph
 from .._inputs import sharing
 from .._offload.link import Offload
@@ -233,8 +233,10 @@ def _bytes_of_results(trace):
 
 
 def _advice(trace):
-    """Returns a sentence for the error about an unmet budget. It tells how many bytes are taken by results other than
-    the loss, and by their gradients."""
+    """Returns sentences for the error about an unmet budget. They tell that a bound holds only for regions as they are
+    planned, and how many bytes are taken by results other than the loss, and by their gradients."""
+    if any(op.node is not None and is_region(op.node) for op in trace.operations):
+        return " Its regions (nested_compile_region) are planned for the least memory known, and the bound is for these plans."
     gradients = sum(storage.size for storage in trace.tangents)
     results = _bytes_of_results(trace)
     if gradients < 4096:  # so small that all results must be losses
@@ -268,7 +270,8 @@ def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=
         shared = [n for n in (primals[i] for i in sorted(sharing.shared(given))) if n in others and n not in of_module]
         shared += [n for n, value in zip(primals, given) if n in of_module and sharing.is_buffer_of_others(value)]
     else:
-        shared = others if options.inputs == "changing" else []
+        shared = list(others) if options.inputs == "changing" else []
+    shared += [n for n in sharing.strided_anew(joint.graph, primals) if n not in shared]
     unnamed = policies.never_recompute(joint.graph, options.never_recompute)
     policies.split_recomputed(joint.graph, num_fwd_outputs, shared)
     prepared = prepare_within(

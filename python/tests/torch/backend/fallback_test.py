@@ -128,6 +128,37 @@ class Fallback(harness.Fresh):
         self.assertEqual(len(chosen.report.graphs), 1)
         self.assertIsNotNone(chosen.report.kept)
 
+    def test_a_budget_that_only_other_plans_of_regions_meet(self):
+        """Tests that the promise of "min" is a budget in bytes that can be met. Regions whose plans are only within the
+        graph's budget would not leave enough memory."""
+        layers = torch.nn.ModuleList(torch.nn.Linear(32, 32) for _ in range(3))
+
+        @torch.compiler.nested_compile_region
+        def region(layer, x):
+            return torch.nn.functional.dropout(torch.nn.functional.gelu(layer(x)), 0.2) + x
+
+        def loss(x):
+            for layer in layers:
+                x = region(layer, x)
+            return x.square().mean()
+
+        found, promised, x = [], "min", torch.randn(64, 32)
+        for budget in ("min", None, "too low"):
+            torch._dynamo.reset()
+            chosen = backend(promised if budget is None else 1000 if budget == "too low" else budget, fallback=False)
+            layers.zero_grad()
+            torch.manual_seed(0)
+            compiled = torch.compile(loss, backend=chosen)
+            if budget == "too low":
+                with self.assertRaisesRegex(cairn.InfeasibleError, "the bound is for these plans"):
+                    compiled(x)
+                continue
+            with harness.cairn_warnings("ignore"):  # the scratch of regions is unknown
+                compiled(x).backward()
+            found.append([p.grad.clone() for p in layers.parameters()])
+            promised = chosen.report.graphs[0].promised + 100
+        self.assertTrue(all(map(torch.equal, *found)))
+
     def test_numbers_in_a_graph_without_a_backward_pass(self):
         for function in harness.afresh((lambda x: x * 2, lambda x: (x + 1) / 0.7, lambda x: x - x.sum() * 2)):
             chosen, x = backend("min", fallback=False), torch.ones(3)

@@ -6,7 +6,8 @@ import cairn.torch
 import harness
 import ranks
 import torch
-from together_test import Halves, Layer, backend, measured
+from step_models import Halves, Layer, measured
+from together_test import backend
 
 
 def with_views_of_buckets(*_):

@@ -1,7 +1,6 @@
 """Tests steps in which several graphs hold memory at the same time. Promised and measured peaks must count the sum of
 this memory, and the report must say so."""
 
-import gc
 import itertools
 import threading
 import unittest
@@ -9,6 +8,7 @@ import unittest
 import cairn.torch
 import harness
 import torch
+from step_models import Halves, Layer, Loss, Quarters, Shared, Skips, Writes, measured
 
 WORK = 20_000
 
@@ -16,120 +16,6 @@ WORK = 20_000
 def backend(budget="70%", **options):
     """Returns a backend that plans each graph alone."""
     return cairn.torch.backend(budget, **{"fallback": False, "work_limit": WORK, "together": False, **options})
-
-
-class Layer(torch.nn.Module):
-    """A residual block whose intermediate results are several times its output."""
-
-    def __init__(self, width=64, dropout=0.0):
-        super().__init__()
-        self.norm = torch.nn.LayerNorm(width)
-        self.up, self.down = torch.nn.Linear(width, 4 * width), torch.nn.Linear(4 * width, width)
-        self.drop = torch.nn.Dropout(dropout)
-
-    def forward(self, x):
-        return x + self.drop(self.down(torch.nn.functional.gelu(self.up(self.norm(x)))))
-
-
-class Loss(torch.nn.Module):
-    def forward(self, x):
-        return x.square().mean()
-
-
-class Halves(torch.nn.Module):
-    """A model of layers with a graph break in the middle, unless ``broken`` is False."""
-
-    def __init__(self, layers=6, layer=Layer, broken=True):
-        super().__init__()
-        self.broken = broken
-        self.first = torch.nn.Sequential(*[layer() for _ in range(layers // 2)])
-        self.second = torch.nn.Sequential(*[layer() for _ in range(layers // 2)])
-
-    def forward(self, x):
-        x = self.first(x)
-        if self.broken:
-            torch._dynamo.graph_break()
-        return self.second(x).square().mean()
-
-
-class Quarters(torch.nn.Module):
-    """A model of layers with three graph breaks. The second and the last part read the first part's result. So in the
-    backward pass, autograd keeps the gradient of this result that the last part gives while the parts between run."""
-
-    def __init__(self):
-        super().__init__()
-        self.parts = torch.nn.ModuleList(torch.nn.Sequential(Layer(), Layer()) for _ in range(4))
-
-    def forward(self, x):
-        first = self.parts[0](x)
-        torch._dynamo.graph_break()
-        y = self.parts[1](first).cos()
-        torch._dynamo.graph_break()
-        y = self.parts[2](y).sin()
-        torch._dynamo.graph_break()
-        return (self.parts[3](y) * first).square().mean()
-
-
-class Shared(torch.nn.Module):
-    """A model whose layers are used before and after a graph break, so that two graphs share parameters."""
-
-    def __init__(self):
-        super().__init__()
-        self.layers = torch.nn.Sequential(*[torch.nn.Linear(256, 256) for _ in range(3)])
-
-    def forward(self, x):
-        x = self.layers(x)
-        torch._dynamo.graph_break()
-        return self.layers(x).square().mean()
-
-
-class Skips(torch.nn.Module):
-    """A model of four parts. The last three read a large result of the first part, and hold little memory
-    themselves."""
-
-    def __init__(self):
-        super().__init__()
-        self.scale, self.other = torch.nn.Parameter(torch.ones(64)), torch.nn.Parameter(torch.ones(64))
-
-    def forward(self, x):
-        y = torch.tanh(x * self.scale)
-        torch._dynamo.graph_break()
-        first = (y * self.other).sin().cos().exp().sum(0, keepdim=True)
-        torch._dynamo.graph_break()
-        second = (y.view(-1, 64) * self.other).sum(0, keepdim=True)
-        torch._dynamo.graph_break()
-        return (y * first * second).sum()
-
-
-class Writes(torch.nn.Module):
-    """A model whose second part adds a value to results of the first part: in place or, if ``in_place`` is False, into
-    new tensors. After an addition in place, autograd makes zeros as gradients of the values before the addition."""
-
-    def __init__(self, in_place=True):
-        super().__init__()
-        self.stem, self.in_place = torch.nn.ModuleList([torch.nn.Linear(64, 64) for _ in range(4)]), in_place
-        self.up, self.down = torch.nn.Linear(64, 512), torch.nn.Linear(512, 64)
-
-    def forward(self, x):
-        parts = [layer(x) for layer in self.stem]
-        torch._dynamo.graph_break()
-        more = self.down(torch.tanh(self.up(x)))
-        if self.in_place:
-            for part in parts:
-                part += more
-        else:
-            parts = [part + more for part in parts]
-        torch._dynamo.graph_break()
-        return sum(part.pow(2).mean() for part in parts)
-
-
-def measured(step, parameters=()):
-    """Returns the peak in bytes while ``step()`` runs, minus the gradients of parameters that it leaves."""
-    gc.collect()  # memory of earlier tests that is freed during the step would make the peak look lower
-    with cairn.torch.MemoryTrace() as trace:
-        step()
-    grads = {p.grad.untyped_storage().data_ptr() for p in parameters if p.grad is not None}
-    return trace.at_peak(grads)[0]
 
 
 class Together(harness.Fresh):
@@ -154,6 +40,21 @@ class Together(harness.Fresh):
         self.assertGreaterEqual(report.promised, max(g.promised for g in report.graphs))
         self.assertEqual(report.kept, True)
         self.assertLessEqual(report.measured, report.promised)
+
+    def test_a_graph_that_gives_a_shared_parameter_no_gradient(self):
+        """Tests a graph that reads a parameter only under detach(). It adds nothing to the gradient that another graph
+        of the step has given the parameter, so no warning may say so."""
+        features, head, probe = torch.nn.Linear(64, 64), torch.nn.Linear(64, 1), torch.nn.Linear(64, 1)
+        chosen = backend("min")
+        one = torch.compile(lambda x: head(features(x).relu()).square().mean(), backend=chosen)
+        two = torch.compile(lambda x: probe(features(x).detach().relu()).square().mean(), backend=chosen)
+        with harness.cairn_warnings("error"):
+            for _ in range(3):
+                for parameter in (*features.parameters(), *head.parameters(), *probe.parameters()):
+                    parameter.grad = None
+                one(self.x).backward()
+                two(self.x).backward()
+        self.assertEqual((chosen.report.kept, len(chosen.report.graphs)), (True, 2))
 
     def test_twelve_blocks_compiled_each_for_itself(self):
         model = torch.nn.Sequential(*[Layer(dropout=0.1) for _ in range(12)], Loss())

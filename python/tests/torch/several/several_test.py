@@ -16,7 +16,7 @@ from cairn.torch import _private
 from cairn.torch._memory import together
 from cairn.torch._several import choose
 from random_models import Break, RandomModel, loss_of
-from together_test import Halves, Layer, Loss, Quarters, Writes, measured
+from step_models import Halves, Layer, Loss, Quarters, Writes, measured
 
 WORK = 2_000
 MODELS = int(os.environ.get("CAIRN_TORCH_MODELS", "24"))

@@ -313,6 +313,66 @@ class InputsThatAreWritten(OfImages):
         self.assertRegex(told[0], "copies as a whole")
         self.assertIs(chosen.report.kept, False)
 
+    def test_memory_outside_of_an_input(self):
+        """Tests a model that reads, by as_strided(), other elements of the storage than those of its input. A write to
+        these elements is not seen in the input."""
+        class Beyond(harness.Layers):
+            def forward(self, x):
+                h = x.as_strided((64, 64), (64, 1), 64 * 64 - x.storage_offset()).exp().tanh()
+                for layer in self.layers:
+                    h = torch.nn.functional.gelu(layer(h)) + h * x
+                return h.square().mean()
+
+        model, found = Beyond(), {}
+        for name, chosen in (("aot_eager", harness.unscheduled()), ("min", backend("min"))):
+            torch._dynamo.reset()
+            compiled, found[name] = torch.compile(model, backend=chosen), []
+            for first in (True, False):  # the part behind the input, and the part before it
+                for _ in range(2):
+                    torch.manual_seed(1)
+                    whole = torch.randn(128, 64)
+                    model.zero_grad()
+                    loss = compiled(whole[:64] if first else whole[64:])
+                    whole.data[64:].fill_(3) if first else whole.data[:64].fill_(3)
+                    loss.backward()
+                    found[name].append([p.grad.clone() for p in model.parameters()])
+        for one, other in zip(*found.values()):
+            self.assertTrue(all(map(torch.equal, one, other)))
+        graphs = cairn.torch.last_report().graphs
+        self.assertTrue(all(len(graph.shared_inputs) == 1 for graph in graphs), graphs)
+        self.assertTrue(any(graph.recomputed for graph in graphs))
+
+    def test_windows_of_an_input(self):
+        """Tests as_strided() with an explicit offset on inputs that begin to share memory, and on inputs that hooks
+        replace by equal tensors in other memory. A copy of the input has another offset."""
+        class Windows(harness.Layers):
+            def forward(self, x):
+                h = x.as_strided((64, 64), (16, 1), x.storage_offset()).exp().tanh()
+                for layer in self.layers:
+                    h = torch.nn.functional.gelu(layer(h)) + h
+                return h.square().mean()
+
+        def steps(chosen, given, hooks):
+            torch._dynamo.reset()
+            generator, found = np.random.default_rng(0), []
+            compiled = torch.compile(model, backend=chosen)
+            for i in range(4):
+                array = generator.standard_normal(2 * 1072).astype("float32")
+                whole = torch.from_numpy(array) if i > 0 and given == "numpy" else torch.tensor(array)
+                model.zero_grad()
+                with torch.autograd.graph.saved_tensors_hooks(torch.clone, lambda t: t) if hooks else harness.told():
+                    loss = compiled(whole[1072:].detach() if i > 0 and given == "detached" else whole[1072:])
+                loss.backward()
+                found += [loss.detach(), *(p.grad.clone() for p in model.parameters())]
+            return found
+
+        model = Windows()
+        for given, hooks in (("numpy", False), ("detached", False), ("itself", True)):
+            with self.subTest(given=given, hooks=hooks), harness.cairn_warnings("ignore"):
+                reference = steps(harness.unscheduled(), given, hooks)
+                self.assertTrue(all(map(torch.equal, reference, steps(backend("min"), given, hooks))))
+                self.assertTrue(cairn.torch.last_report().graphs[0].recomputed)
+
     def test_a_write_that_torch_knows_of_is_an_error(self):
         with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
             self.gradients(Images(), [torch.from_numpy(self.ring()).clone()], backend("min"), lambda x: x.fill_(7))
