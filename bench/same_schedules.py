@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Compares the schedules that two builds of cairn find, for every solver, because a refactoring must not change them.
+"""Compares the schedules that two builds of cairn find, for all solvers that need no engine, because a refactoring must
+not change them.
 
 usage: same_schedules.py BEFORE AFTER [--graphs N] [--work W] [--data FOLDER] [--jobs J]
 
