@@ -191,9 +191,11 @@ def solve(graph, goal, limits, baseline, description="", shared_name=None, in_ti
         return _solved(graph, in_time(list(map(int, graph.input_order))), goal, begin, "solved", key, "optimal", None, baseline)
     # For each solver except auto, the least budget is stored separately.
     own = [] if limits.solver == "auto" else [limits.solver]
-    own += [limits.link, limits.host_budget] if limits.link else []
-    graph = limits.linked(graph)
-    least = Least(graph, digest(*identity, *own), in_time, bool(limits.link))
+    least = Least(graph, digest(*identity, *own), in_time)
+    if limits.link:
+        alone, graph = least, limits.linked(graph)
+        least = Least(graph, digest(*identity, *own, limits.link, limits.host_budget), in_time, moves=True)
+        least.offer(alone.steps)  # a schedule without transfers is allowed, too
     store = _private.collective_store() if shared_name is not None else None
     if store is None:
         entry, source = _find(graph, goal, limits, key, least)

@@ -227,6 +227,17 @@ class LeastPeaks(unittest.TestCase):
             self.assertLessEqual(caught.exception.least_budget, met)
             self.assertLessEqual(self.solve(graph, met).peak, met)
 
+    def test_what_is_known_without_a_link_is_known_with_one(self):
+        """Tests that "min" with offload= is never above what "min" without it has reached, even if the search with
+        transfers finds nothing."""
+        graph = random_graph(1)
+        least = self.solve(graph, None).peak
+        self.assertLess(least, graph.baseline.peak)
+        limits = Limits(work_limit=2_000, link="25GB/s,1us")
+        with unittest.mock.patch.object(Least, "search", lambda self, limits: None):
+            found = solve(graph, None, limits, cairn.evaluate(graph, range(graph.node_count)))
+        self.assertEqual(found.peak, least)
+
     def test_a_proof_without_recomputation_is_not_about_every_schedule(self):
         x = torch.randn(64, 64, requires_grad=True)
 
