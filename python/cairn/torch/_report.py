@@ -92,7 +92,8 @@ class GraphReport:
     broken_by: str = ""  # the operation at which a measured peak was above the promised one
     # whether a backward pass kept values (retain_graph), although the promised peak assumes that these values are freed
     retained: bool = False
-    # Inputs that code outside of the graph may write. Only the forward pass reads them.
+    # Inputs that code outside of the graph may write, or to which as_strided() is applied. Operations that read them run
+    # once.
     shared_inputs: list = dataclasses.field(default_factory=list)
     read_again: list = dataclasses.field(default_factory=list)  # inputs that are read again after the forward pass
     buffers_read_again: list = dataclasses.field(default_factory=list)  # like read_again, for tensors of modules
@@ -154,7 +155,7 @@ class GraphReport:
             lines.append(f"  updated     {self.updated} parameters, each as soon as its gradient is there, which is freed then")
         if self.shared_inputs:
             lines.append(f"  inputs      {len(self.shared_inputs)} may be written, as they share memory with something else or are "
-                         "said to change: what reads them runs once (inputs='stable' lets it run again)")
+                         "said to change (inputs='stable' if not), or are read by as_strided(): what reads them runs once")
         lines.append(f"  schedule    {self.source}, {self.seconds.get('solve', 0):.1f} s")
         if self.estimated:
             lines.append(f"  estimated   {len(self.estimated)} operations that could not be measured, scratch as nothing: "

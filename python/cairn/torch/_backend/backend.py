@@ -313,6 +313,7 @@ class Backend:
         self.tell(f"{names} runs without a budget, as its schedule could not be run: {reason}")
 
     def _compiled_with_regions(self, module, example_inputs):
+        """Compiles the module. If it cannot meet its budget otherwise, plans its regions for the least memory."""
         try:
             return self.compile(module, example_inputs)
         except LeastRegions:

@@ -25,7 +25,7 @@ class LeastRegions(Exception):
     memory."""
 
     def __init__(self):
-        super().__init__("the regions of the graph need less memory")
+        super().__init__("the regions of the graph must be planned for less memory")
 
 
 class Compiling:
@@ -57,9 +57,13 @@ class Compiling:
         try:
             return self._partition(joint, **given)
         except InfeasibleError:
-            if self.has_regions and not self.least_regions:
-                raise LeastRegions() from None
+            self._try_least_regions()
             raise
+
+    def _try_least_regions(self):
+        """Has the graph compiled once more, with its regions planned for the least memory, unless they are already."""
+        if self.has_regions and not self.least_regions:
+            raise LeastRegions() from None
 
     def _partition(self, joint, *, num_fwd_outputs, static_lifetime_input_indices=None, **_):
         options = self.owner.options
@@ -71,6 +75,8 @@ class Compiling:
             static_indices=static_lifetime_input_indices, largest=self.share.largest, inputs=self.inputs,
             or_least=self.share.or_least, among=among)
         trace = prepared.trace
+        if solved.unmet is not None:
+            self._try_least_regions()
         self.share.planned(self.report, solved.unmet, among)
         self._tell_of_data()
         self._tell_of_names_and_kernels()

@@ -6,8 +6,6 @@ by some kernels to tensors that are not their results. Operations that read such
 that are known to share memory are not read again, and all other inputs are checked for changes (``read_again.py``).
 """
 
-import operator
-
 import torch
 
 from .. import _private
@@ -27,23 +25,26 @@ def shared(tensors, running=False):
 
 
 # These operations address the storage of their first argument by an offset from the storage's beginning.
-_STRIDED_ANEW = (torch.ops.aten.as_strided.default, torch.ops.aten.as_strided_copy.default,
-                 torch.ops.aten.as_strided_scatter.default)
+_AS_STRIDED = (torch.ops.aten.as_strided.default, torch.ops.aten.as_strided_copy.default,
+               torch.ops.aten.as_strided_scatter.default)
 
 
-def strided_anew(graph, placeholders):
-    """Returns those of the placeholders to which a graph applies as_strided(). It reads the storage at places that do
-    not depend on the tensor: also outside of the tensor, where other tensors may write unseen, and elsewhere in a copy
-    of the tensor, which has another offset. So these inputs can neither be compared nor copied."""
+def read_by_as_strided(graph, placeholders):
+    """Returns those of the placeholders to which, or to views of which, a graph applies as_strided(). This operation
+    reads the storage at places that do not depend on the tensor: also outside of the tensor, where other tensors may
+    write unseen, and elsewhere in a copy of the tensor, which has another offset. So these inputs can neither be
+    compared nor copied."""
     roots, found = {node: node for node in placeholders}, {}
     for node in graph.nodes:
-        if node.op != "call_function" or node.target is operator.getitem:
+        if node.op != "call_function":
             continue
-        if node.target in _STRIDED_ANEW and node.args[0] in roots:
+        if node.target in _AS_STRIDED and node.args[0] in roots:
             found[roots[node.args[0]]] = None
-        root = roots.get(operators.viewed(node)) if operators.is_view(node) else None
-        if root is not None:
-            roots[node] = root
+        # The schema of an operation with several results, such as split(), does not name the argument of which they are
+        # views.
+        given = [roots[argument] for argument in node.all_input_nodes if argument in roots]
+        if given and operators.is_view(node):
+            roots[node] = given[0]
     return list(found)
 
 

@@ -233,10 +233,10 @@ def _bytes_of_results(trace):
 
 
 def _advice(trace):
-    """Returns sentences for the error about an unmet budget. They tell that a bound holds only for regions as they are
-    planned, and how many bytes are taken by results other than the loss, and by their gradients."""
+    """Returns a sentence for the error about an unmet budget. It tells that a bound holds only for regions as they are
+    planned, or how many bytes are taken by results other than the loss, and by their gradients."""
     if any(op.node is not None and is_region(op.node) for op in trace.operations):
-        return " Its regions (nested_compile_region) are planned for the least memory known, and the bound is for these plans."
+        return " The bound is for its regions (nested_compile_region) as they are planned."
     gradients = sum(storage.size for storage in trace.tangents)
     results = _bytes_of_results(trace)
     if gradients < 4096:  # so small that all results must be losses
@@ -271,7 +271,7 @@ def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=
         shared += [n for n, value in zip(primals, given) if n in of_module and sharing.is_buffer_of_others(value)]
     else:
         shared = list(others) if options.inputs == "changing" else []
-    shared += [n for n in sharing.strided_anew(joint.graph, primals) if n not in shared]
+    shared += [n for n in sharing.read_by_as_strided(joint.graph, primals) if n not in shared]
     unnamed = policies.never_recompute(joint.graph, options.never_recompute)
     policies.split_recomputed(joint.graph, num_fwd_outputs, shared)
     prepared = prepare_within(

@@ -150,7 +150,7 @@ class Fallback(harness.Fresh):
             torch.manual_seed(0)
             compiled = torch.compile(loss, backend=chosen)
             if budget == "too low":
-                with self.assertRaisesRegex(cairn.InfeasibleError, "the bound is for these plans"):
+                with self.assertRaisesRegex(cairn.InfeasibleError, "The bound is for its regions"):
                     compiled(x)
                 continue
             with harness.cairn_warnings("ignore"):  # the scratch of regions is unknown

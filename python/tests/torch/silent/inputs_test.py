@@ -317,13 +317,24 @@ class InputsThatAreWritten(OfImages):
         """Tests a model that reads, by as_strided(), other elements of the storage than those of its input. A write to
         these elements is not seen in the input."""
         class Beyond(harness.Layers):
+            def __init__(self, part):
+                super().__init__()
+                self.part = part
+
             def forward(self, x):
-                h = x.as_strided((64, 64), (64, 1), 64 * 64 - x.storage_offset()).exp().tanh()
+                h = self.part(x).as_strided((64, 64), (64, 1), 64 * 64 - x.storage_offset()).exp().tanh()
                 for layer in self.layers:
                     h = torch.nn.functional.gelu(layer(h)) + h * x
                 return h.square().mean()
 
-        model, found = Beyond(), {}
+        for name, part in {"itself": lambda x: x, "a slice": lambda x: x[3:9, 2:], "a chunk": lambda x: x.chunk(2)[0],
+                           "one of many": lambda x: x.view(4, 16, 64).unbind(0)[1].t(),
+                           "split": lambda x: x.split([1, 63])[1]}.items():
+            with self.subTest(part=name):
+                self.check_memory_outside(Beyond(part))
+
+    def check_memory_outside(self, model):
+        found = {}
         for name, chosen in (("aot_eager", harness.unscheduled()), ("min", backend("min"))):
             torch._dynamo.reset()
             compiled, found[name] = torch.compile(model, backend=chosen), []
