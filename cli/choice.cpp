@@ -90,8 +90,8 @@ Choice read_choice(const fit::Problem& problem, const core::Graph& given, const 
   Choice choice{fit::decide_on_given(problem, file.solver.empty() ? "unknown" : file.solver, std::move(file.schedule),
                                      file.offsets, arguments.plan_options(problem.graph)),
                 {}};
-  if (problem.budget && choice.decision.budgeted_bytes > *problem.budget)
-    throw Failure(kNotFound, over_budget_text(problem, arguments.schedule, choice.decision.budgeted_bytes));
+  if (problem.budget && choice.decision.memory() > *problem.budget)
+    throw Failure(kNotFound, over_budget_text(problem, arguments.schedule, choice.decision.memory()));
   return choice;
 }
 

@@ -157,7 +157,7 @@ std::unique_ptr<SideBySide::Turns> SideBySide::load(const fit::Decision& decisio
   return std::make_unique<Turns>(backend_,
                                  ExecuteRequest{.graph = graph_.prepared,
                                                 .schedule = decision.schedule,
-                                                .plan = decision.plan,
+                                                .plan = decision.executed_plan(),
                                                 .precision = graph_.precision,
                                                 .seed = options_.seed,
                                                 .guard_bytes = decision.guard_bytes,
@@ -231,8 +231,8 @@ RunResult SideBySide::run(const fit::Decision& decision) {
   if (result_.baseline_run) result_.comparison = compare(graph_.prepared, *result_.baseline_run, result_.scheduled_run);
   result_.loss = loss_of(graph_.prepared, result_.scheduled_run);
   if (options_.check_on_host)
-    result_.host_check =
-        check_with_host(graph_, result_.scheduled_run, decision.plan.alignment, options_.seed, options_.limit.stop);
+    result_.host_check = check_with_host(graph_, result_.scheduled_run, decision.executed_plan().alignment,
+                                         options_.seed, options_.limit.stop);
   return std::move(result_);
 }
 
@@ -240,13 +240,12 @@ std::optional<FreeMemoryUse> use_free_memory(Backend& backend, const PreparedGra
                                              const fit::Decision& decision, const std::atomic<bool>* stop) {
   constexpr int kMostPlans = 4;
   const std::optional<std::int64_t> budget = task.problem.budget;
-  if (task.objective != fit::Objective::within_budget || !budget || decision.budgeted_bytes > *budget)
-    return std::nullopt;
+  if (task.objective != fit::Objective::within_budget || !budget || decision.memory() > *budget) return std::nullopt;
   const core::Graph& before = graph.prepared;
   const core::Schedule baseline = core::baseline_schedule(before);
   const std::int64_t baseline_peak = core::evaluate(before, baseline).peak;
   const auto variants = [&](core::NodeId v) { return backend.scratch_variants(before, v, graph.precision); };
-  solvers::PlanOptions plan{.alignment = decision.plan.alignment,
+  solvers::PlanOptions plan{.alignment = decision.executed_plan().alignment,
                             .guard_bytes = decision.guard_bytes,
                             .overlap_steps = decision.overlap_steps};
   plan.limit.stop = stop;
@@ -259,10 +258,10 @@ std::optional<FreeMemoryUse> use_free_memory(Backend& backend, const PreparedGra
       use.nodes += use.graph.prepared.scratch(v) != before.scratch(v) ? 1 : 0;
     if (use.nodes == 0) break;
     use.decision = fit::decide_on(use.graph.prepared, decision.solver, decision.schedule, plan);
-    if (use.decision.budgeted_bytes <= *budget) return use;
+    if (use.decision.memory() <= *budget) return use;
     // The peak is at most `aim`, but because of gaps between buffers, the plan is above the budget. The next attempt
     // lowers `aim` by the bytes above the budget.
-    aim -= use.decision.budgeted_bytes - *budget;
+    aim -= use.decision.memory() - *budget;
   }
   return std::nullopt;
 }
@@ -276,7 +275,7 @@ void require_memory(Backend& backend, const core::Graph& prepared, const fit::Pr
 }
 
 RunResult run(Backend& backend, const PreparedGraph& graph, const fit::Decision& decision, const RunOptions& options) {
-  return SideBySide(backend, graph, decision.plan.alignment, decision.guard_bytes, options).run(decision);
+  return SideBySide(backend, graph, decision.executed_plan().alignment, decision.guard_bytes, options).run(decision);
 }
 
 }  // namespace cairn::pipeline

@@ -91,9 +91,9 @@ class Tester {
         decision_(fit::decide_on_baseline(graph_, {.alignment = 256, .limit = {.work = 0}})),
         request_{.graph = graph_,
                  .schedule = decision_.schedule,
-                 .plan = decision_.plan,
+                 .plan = decision_.executed_plan(),
                  .precision = graph.precision,
-                 .arena = arena.bytes >= decision_.plan.bytes ? arena : runtime::ArenaView()},
+                 .arena = arena.bytes >= decision_.executed_plan().bytes ? arena : runtime::ArenaView()},
         executor_(backend.load(request_)) {
     const NodeId loss = loss_node(graph_);
     loss_ = graph_.name(loss);
@@ -244,7 +244,7 @@ class Training {
         inputs_(graph.prepared),
         executor_(backend.load({.graph = graph.prepared,
                                 .schedule = decision.schedule,
-                                .plan = decision.plan,
+                                .plan = decision.executed_plan(),
                                 .precision = graph.precision,
                                 .seed = options.seed,
                                 .poison = options.poison,
@@ -262,7 +262,7 @@ class Training {
       throw core::InputError(fmt::format("{}: the checkpoint has done {} steps already; ask for as many or more",
                                          options.checkpoint, state_.step));
     result_.first_step = state_.step;
-    result_.planned_bytes = decision.plan.bytes;
+    result_.planned_bytes = decision.executed_plan().bytes;
     if (options.streams > 1) result_.overlap = runtime::overlap(executor_->program(), options.streams);
   }
 

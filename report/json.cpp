@@ -115,7 +115,7 @@ Json executed_json(const core::Graph& graph, const fit::Decision& decision, cons
   Json json = {
       {"peak_bytes", decision.evaluation.peak},
       {"predicted_peak_bytes", decision.predicted_peak},
-      {"planned_bytes", decision.plan.bytes},
+      {"planned_bytes", decision.executed_plan().bytes},
       {"measured_peak_bytes", if_executed(execution != nullptr ? execution->measured_peak_bytes : 0)},
       {"live_peak_bytes", if_executed(report.live_peak_bytes)},
       {"cost", decision.evaluation.cost},
@@ -129,7 +129,7 @@ Json executed_json(const core::Graph& graph, const fit::Decision& decision, cons
       {"steps", decision.schedule.length()},
       {"recomputed", decision.evaluation.recomputed}};
   if (!decision.schedule.transfers.empty()) {
-    json["host_planned_bytes"] = decision.plan.host_bytes;
+    json["host_planned_bytes"] = decision.executed_plan().host_bytes;
     json["host_measured_bytes"] = if_executed(execution != nullptr ? execution->host_measured_bytes : 0);
   }
   return json;
@@ -456,7 +456,7 @@ Json run_json(const pipeline::RunOutcome& outcome) {
   json["kernels"] = pipeline::kernels_of(graph);
   json["synthetic_nodes"] = pipeline::synthetic_nodes(graph);
   json["precision"] = core::to_string(precision);
-  json["alignment"] = decision.plan.alignment;
+  json["alignment"] = decision.executed_plan().alignment;
   json["guard_bytes"] = decision.guard_bytes;
   json["predicted_by"] = predicted_by(graph);
   json["predicts_this_machine"] = pipeline::predicts(graph, backend, precision);

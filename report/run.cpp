@@ -127,12 +127,12 @@ ReportTable numbers_of(const fit::Problem& problem, const fit::Decision& decisio
   };
   const runtime::StepReport* before = result.baseline_run ? &result.baseline_run->report : nullptr;
   bytes("predicted peak", baseline.predicted_peak, decision.predicted_peak);
-  bytes("planned arena", baseline.plan.bytes, decision.plan.bytes);
+  bytes("planned arena", baseline.executed_plan().bytes, decision.executed_plan().bytes);
   bytes("measured high-water mark",
         result.baseline_run ? std::optional(result.baseline_run->measured_peak_bytes) : std::nullopt,
         result.scheduled_run.measured_peak_bytes);
   if (!decision.schedule.transfers.empty()) {
-    add("planned on the host", "", core::format_bytes(decision.plan.host_bytes), "");
+    add("planned on the host", "", core::format_bytes(decision.executed_plan().host_bytes), "");
     add("measured on the host", "", core::format_bytes(result.scheduled_run.host_measured_bytes), "");
   }
   const std::int64_t from = baseline.evaluation.cost, to = decision.evaluation.cost;
@@ -162,10 +162,11 @@ std::string run_trace(const core::Graph& graph, const fit::Decision& decision, c
     return ns;
   };
   const std::vector<double> scheduled = op_ns(result.scheduled_run);
-  if (!result.baseline_run) return report::perfetto_trace(graph, {&decision.schedule, &decision.plan, scheduled});
+  if (!result.baseline_run)
+    return report::perfetto_trace(graph, {&decision.schedule, &decision.executed_plan(), scheduled});
   const std::vector<double> baseline = op_ns(*result.baseline_run);
-  return report::perfetto_trace(graph, {&decision.schedule, &decision.plan, scheduled},
-                                {&result.baseline.schedule, &result.baseline.plan, baseline});
+  return report::perfetto_trace(graph, {&decision.schedule, &decision.executed_plan(), scheduled},
+                                {&result.baseline.schedule, &result.baseline.executed_plan(), baseline});
 }
 
 std::string run_page(const fit::Problem& problem, const pipeline::Backend& backend, const fit::Decision& decision,
@@ -173,11 +174,11 @@ std::string run_page(const fit::Problem& problem, const pipeline::Backend& backe
   const fit::Decision& baseline = result.baseline;
   Report page = html::of_graph("cairn run", problem.graph, problem.name);
   page.summary += fmt::format(" \u00b7 solver {} \u00b7 {}", decision.solver, backend.device());
-  page.schedules.front().plan = baseline.plan;
-  add_schedule(page, {"schedule", decision.schedule, decision.plan}, decision.evaluation);
+  page.schedules.front().plan = baseline.executed_plan();
+  add_schedule(page, {"schedule", decision.schedule, decision.executed_plan()}, decision.evaluation);
   add_memory_facts(page, problem, decision.predicted_peak, baseline.predicted_peak);
   add_cost_fact(page, problem, decision.evaluation);
-  add_budget(page, problem, decision.budgeted_bytes);
+  add_budget(page, problem, decision.memory());
   add_streams_fact(page, problem.graph, decision, result.scheduled_run.overlap);
   page.notes = notes_of(problem.graph, result);
   if (const std::optional<bool> identical = result.identical()) {

@@ -75,11 +75,11 @@ Rows run_rows(const pipeline::RunOutcome& run) {
     return fmt::format("{} to {}", core::duration_text(spread.least), core::duration_text(spread.most));
   };
   bytes("predicted peak", before.predicted_peak, after.predicted_peak);
-  bytes("planned", before.plan.bytes, after.plan.bytes);
+  bytes("planned", before.executed_plan().bytes, after.executed_plan().bytes);
   bytes("measured", before_run != nullptr ? std::optional(before_run->measured_peak_bytes) : std::nullopt,
         after_run.measured_peak_bytes);
   if (!after.schedule.transfers.empty()) {
-    rows.push_back({"planned on the host", "-", core::format_bytes(after.plan.host_bytes), ""});
+    rows.push_back({"planned on the host", "-", core::format_bytes(after.executed_plan().host_bytes), ""});
     rows.push_back({"measured on the host", "-", core::format_bytes(after_run.host_measured_bytes), ""});
   }
   rows.push_back({"cost", cost(before), cost(after),
@@ -164,8 +164,7 @@ std::string run_table(const pipeline::RunOutcome& run) {
   }
   if (run.result.loss) text += fmt::format("loss {:.6g}\n", *run.result.loss);
   if (decision.guard_bytes > 0)
-    text += fmt::format("planned with guards; without them, as the budget counts, {}\n",
-                        bytes_text(decision.budgeted_bytes));
+    text += fmt::format("planned with guards; without them, as the budget counts, {}\n", bytes_text(decision.memory()));
   if (run.result.host_check) text += host_check_text(*run.result.host_check);
   return text + comparison_text(run.result);
 }

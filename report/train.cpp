@@ -122,7 +122,7 @@ std::string train_page(const TrainOutcome& outcome) {
   Report page = html::of_graph("cairn train", problem.graph, problem.name);
   page.summary +=
       fmt::format(" \u00b7 {} steps on {} \u00b7 {}", result.steps, outcome.data.name, outcome.backend.device());
-  add_schedule(page, {outcome.decision.solver, outcome.decision.schedule, outcome.decision.plan},
+  add_schedule(page, {outcome.decision.solver, outcome.decision.schedule, outcome.decision.executed_plan()},
                outcome.decision.evaluation);
   add_memory_facts(page, problem, outcome.decision.evaluation.peak);
   add_cost_fact(page, problem, outcome.decision.evaluation);

@@ -149,8 +149,9 @@ int run(const RunArguments& arguments) {
   const fit::Decision& decision = faster ? faster->decision : choice.decision;
   if (faster)
     task = arguments.objective.task(executed.prepared, arguments.graph.name, arguments.alignment, arguments.search);
-  write_schedule(graph.given, arguments, decision.schedule, decision.solver, decision.plan_without_guards());
-  write_output(arguments.plan, [&] { return core::plan_to_json(problem.graph, decision.plan); });
+  write_schedule(graph.given, arguments, decision.schedule, decision.solver,
+                 decision.guarded ? std::nullopt : decision.plan);
+  write_output(arguments.plan, [&] { return core::plan_to_json(problem.graph, decision.executed_plan()); });
 
   if (faster) executing.reset();
   if (!executing) executing.emplace(*backend, executed, arguments);

@@ -139,7 +139,8 @@ int train(const TrainArguments& arguments) {
       arguments.objective.task(graph.prepared, arguments.graph.name, arguments.alignment, arguments.search);
   pipeline::require_memory(*backend, graph.prepared, task.rounded);
   const fit::Decision decision = decide(task, graph.given, arguments);
-  write_schedule(graph.given, arguments, decision.schedule, decision.solver, decision.plan_without_guards());
+  write_schedule(graph.given, arguments, decision.schedule, decision.solver,
+                 decision.guarded ? std::nullopt : decision.plan);
 
   pipeline::TrainOptions options = arguments.options();
   const pipeline::TrainResult result = [&] {

@@ -15,12 +15,12 @@ namespace {
 fit::Decision decide_on_given(const fit::Problem& problem, nb::handle schedule, const solvers::PlanOptions& plan) {
   GivenSchedule given = given_schedule(schedule);
   fit::Decision decision = fit::decide_on_given(problem, "given", std::move(given.schedule), given.offsets, plan);
-  if (!problem.budget || decision.budgeted_bytes <= *problem.budget) return decision;
+  if (!problem.budget || decision.memory() <= *problem.budget) return decision;
   nb::dict attributes;
   attributes["lower_bound"] = problem.plan_bound();
   raise("NotFoundError",
         fmt::format("the schedule needs {} as planned, more than the budget of {}\n{}\nraise budget=",
-                    report::baseline_share_text(problem, decision.budgeted_bytes, true),
+                    report::baseline_share_text(problem, decision.memory(), true),
                     report::baseline_share_text(problem, *problem.budget), report::bound_text(problem.of_plans())),
         attributes);
 }

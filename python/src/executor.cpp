@@ -73,11 +73,11 @@ class Loaded {
     Call call(std::move(progress));
     decision_ = choose(*backend_, graph_.prepared, request, search, schedule, 0, call).decision;
     runtime::ArenaView memory;
-    if (!given_arena_.is_none()) memory = arena_in(given_arena_, *backend_, decision_.plan.bytes);
+    if (!given_arena_.is_none()) memory = arena_in(given_arena_, *backend_, decision_.executed_plan().bytes);
     const nb::gil_scoped_release release;
     executor_ = backend_->load({.graph = graph_.prepared,
                                 .schedule = decision_.schedule,
-                                .plan = decision_.plan,
+                                .plan = decision_.executed_plan(),
                                 .precision = graph_.precision,
                                 .seed = search.seed,
                                 .poison = poison,
@@ -210,12 +210,12 @@ void bind_facts(nb::class_<Loaded>& loaded) {
           "schedule", [](const Loaded& l) -> const core::Schedule& { return l.decision().schedule; },
           nb::rv_policy::reference_internal)
       .def_prop_ro(
-          "plan", [](const Loaded& l) -> const core::Plan& { return l.decision().plan; },
+          "plan", [](const Loaded& l) -> const core::Plan& { return l.decision().executed_plan(); },
           nb::rv_policy::reference_internal)
       .def_prop_ro("backend", [](const Loaded& l) { return l.backend().name(); })
       .def_prop_ro("device", [](const Loaded& l) { return l.backend().device(); })
       .def_prop_ro(
-          "planned_bytes", [](const Loaded& l) { return l.decision().plan.bytes; }, "Bytes of the arena.")
+          "planned_bytes", [](const Loaded& l) { return l.decision().executed_plan().bytes; }, "Bytes of the arena.")
       .def_prop_ro(
           "measured_peak_bytes",
           [](Loaded& l) { return l.alone([](runtime::Executor& executor) { return executor.measured_peak_bytes(); }); },

@@ -92,7 +92,7 @@ void bind_executed(nb::module_& module) {
           "schedule", [](const Executed& e) -> const core::Schedule& { return e.decision.schedule; },
           nb::rv_policy::reference_internal)
       .def_prop_ro(
-          "plan", [](const Executed& e) -> const core::Plan& { return e.decision.plan; },
+          "plan", [](const Executed& e) -> const core::Plan& { return e.decision.executed_plan(); },
           nb::rv_policy::reference_internal)
       .def_prop_ro(
           "peak", [](const Executed& e) { return e.decision.evaluation.peak; }, "The peak of the schedule, in bytes.")
@@ -100,7 +100,7 @@ void bind_executed(nb::module_& module) {
           "predicted_peak", [](const Executed& e) { return e.decision.predicted_peak; },
           "The peak of the schedule with sizes rounded up to the alignment, in bytes.")
       .def_prop_ro(
-          "planned", [](const Executed& e) { return e.decision.plan.bytes; }, "Bytes of the arena.")
+          "planned", [](const Executed& e) { return e.decision.executed_plan().bytes; }, "Bytes of the arena.")
       .def_prop_ro(
           "measured",
           [](const Executed& e) {
@@ -122,8 +122,9 @@ void bind_executed(nb::module_& module) {
                      return seconds;
                    })
       .def("__repr__", [](const Executed& e) {
-        if (!e.execution) return fmt::format("<cairn.Executed planned {}, not executed>", e.decision.plan.bytes);
-        return fmt::format("<cairn.Executed planned {}, measured {}, {:.4g} s>", e.decision.plan.bytes,
+        if (!e.execution)
+          return fmt::format("<cairn.Executed planned {}, not executed>", e.decision.executed_plan().bytes);
+        return fmt::format("<cairn.Executed planned {}, measured {}, {:.4g} s>", e.decision.executed_plan().bytes,
                            e.execution->measured_peak_bytes, e.execution->report.seconds);
       });
 }

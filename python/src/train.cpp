@@ -147,7 +147,7 @@ void bind_train_result(nb::module_& module) {
           "schedule", [](const Trained& t) -> const core::Schedule& { return t.decision.schedule; },
           nb::rv_policy::reference_internal)
       .def_prop_ro(
-          "plan", [](const Trained& t) -> const core::Plan& { return t.decision.plan; },
+          "plan", [](const Trained& t) -> const core::Plan& { return t.decision.executed_plan(); },
           nb::rv_policy::reference_internal)
       .def(
           "to_json", [](const Trained& t) { return report::json_text(report::train_json(t.outcome())); },

@@ -14,20 +14,17 @@ Decision decide_on(const core::Graph& graph, std::string solver, core::Schedule 
                    const solvers::PlanOptions& options, std::optional<core::Plan> plan) {
   solvers::PlanOptions without_guards = options;
   without_guards.guard_bytes = 0;
-  Decision decision;
+  if (!plan) plan = solvers::plan_memory(graph, schedule, without_guards);
+  Decision decision{PlannedSchedule(graph, std::move(schedule), std::move(plan))};
   decision.solver = std::move(solver);
-  decision.schedule = std::move(schedule);
-  decision.plan = plan ? *std::move(plan) : solvers::plan_memory(graph, decision.schedule, without_guards);
-  decision.budgeted_bytes = decision.plan.bytes;
   decision.overlap_steps = options.overlap_steps;
   if (options.overlap_steps > 0) {
     without_guards.overlap_steps = 0;
     const core::Plan closer = solvers::plan_memory(graph, decision.schedule, without_guards);
-    decision.overlap_bytes = std::max<std::int64_t>(0, decision.budgeted_bytes - closer.bytes);
+    decision.overlap_bytes = std::max<std::int64_t>(0, decision.memory() - closer.bytes);
   }
   decision.guard_bytes = options.guard_bytes;
-  if (options.guard_bytes > 0) decision.plan = solvers::plan_memory(graph, decision.schedule, options);
-  decision.evaluation = core::evaluate(graph, decision.schedule);
+  if (options.guard_bytes > 0) decision.guarded = solvers::plan_memory(graph, decision.schedule, options);
   decision.predicted_peak = core::evaluate(core::align_sizes(graph, options.alignment), decision.schedule).peak;
   return decision;
 }

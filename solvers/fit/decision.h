@@ -11,29 +11,25 @@
 #include "cairn/core/profile.h"
 #include "cairn/core/schedule.h"
 #include "cairn/solvers/fit/fit_to_budget.h"
+#include "cairn/solvers/fit/planned_schedule.h"
 #include "cairn/solvers/fit/problem.h"
 #include "cairn/solvers/plan/planner.h"
 
 namespace cairn::fit {
 
 /// Holds what is needed to execute a graph: a schedule with its plan, and the name of the solver that found the
-/// schedule.
-struct Decision {
+/// schedule. The schedule always has a plan; memory() is its height, which the budget limits.
+struct Decision : PlannedSchedule {
   std::string solver;
-  core::Schedule schedule;
-  core::Plan plan;                  ///< plan to execute; with guards if the options ask for them
-  std::int64_t guard_bytes = 0;     ///< unused bytes behind every buffer of the plan
-  std::int64_t budgeted_bytes = 0;  ///< height of the plan without guards, which the budget limits
-  core::Evaluation evaluation;      ///< peak and cost of the schedule, with sizes not rounded up
+  std::int64_t guard_bytes = 0;       ///< unused bytes behind every buffer of `guarded`
+  std::optional<core::Plan> guarded;  ///< plan with guards; set if the options ask for them
   /// Peak of the schedule in bytes, with sizes rounded up to the alignment.
   std::int64_t predicted_peak = 0;
   std::int64_t overlap_steps = 0;  ///< steps for which a finished buffer stays reserved (solvers::PlanOptions)
-  std::int64_t overlap_bytes = 0;  ///< part of budgeted_bytes that a plan without overlap_steps would not need
+  std::int64_t overlap_bytes = 0;  ///< part of memory() that a plan without overlap_steps would not need
 
-  /// Returns the plan, or nothing if it has guards.
-  std::optional<core::Plan> plan_without_guards() const {
-    return guard_bytes == 0 ? std::optional(plan) : std::nullopt;
-  }
+  /// Returns the plan to execute: the plan with guards, if there is one.
+  const core::Plan& executed_plan() const { return guarded ? *guarded : plan.value(); }
 };
 
 /// Evaluates a schedule and plans it, unless `plan`, its plan without guards, is given. If the options ask for guards

@@ -26,8 +26,8 @@ int main() {
   const pipeline::RunResult result = pipeline::run(*backend, graph, decision);
 
   std::printf("on %s: %lld of %lld bytes, %lld steps again, %s\n", backend->name().c_str(),
-              static_cast<long long>(decision.plan.bytes), static_cast<long long>(problem.baseline.peak),
+              static_cast<long long>(decision.executed_plan().bytes), static_cast<long long>(problem.baseline.peak),
               static_cast<long long>(decision.evaluation.recomputed),
               result.comparison.identical() ? "identical" : "different");
-  return decision.plan.bytes <= *problem.budget && result.comparison.identical() ? 0 : 1;
+  return decision.executed_plan().bytes <= *problem.budget && result.comparison.identical() ? 0 : 1;
 }

@@ -78,14 +78,14 @@ TEST_CASE("a decision fits as planned, and its outputs are the baseline's") {
   for (const auto& graph : {pipeline::prepare(*backend, small_ffn()), pipeline::prepare(*backend, hourglass())}) {
     const fit::Problem problem(graph.prepared, "80%");
     const fit::Decision decision = fit::decide(problem, "auto", quick());
-    CHECK(decision.plan.bytes <= *problem.budget);
-    CHECK(decision.plan.alignment == 256);
-    CHECK(core::check_plan(graph.prepared, decision.schedule, decision.plan).empty());
+    CHECK(decision.executed_plan().bytes <= *problem.budget);
+    CHECK(decision.executed_plan().alignment == 256);
+    CHECK(core::check_plan(graph.prepared, decision.schedule, decision.executed_plan()).empty());
     const pipeline::RunResult result = pipeline::run(*backend, graph, decision, {.check_on_host = true});
     CHECK(result.comparison.identical());
     CHECK(result.comparison.outputs > 0);
     CHECK(result.host_check->close);
-    CHECK(result.scheduled_run.measured_peak_bytes <= decision.plan.bytes);
+    CHECK(result.scheduled_run.measured_peak_bytes <= decision.executed_plan().bytes);
     CHECK(report::run_page(problem, *backend, decision, result).starts_with("<!DOCTYPE html>"));
   }
 }
@@ -101,10 +101,10 @@ TEST_CASE("a schedule with transfers is executed with its copies, and takes the 
     const fit::Decision decision = fit::decide_on(graph.prepared, "given", std::move(schedule), {.alignment = 256});
     pipeline::RunResult result = pipeline::run(*backend, graph, decision, {.poison = true, .repeats = 1});
     CHECK(result.identical() == true);
-    CHECK(result.scheduled_run.measured_peak_bytes == decision.plan.bytes);
-    CHECK(decision.plan.host_bytes > 0);
-    CHECK(result.scheduled_run.host_planned_bytes == decision.plan.host_bytes);
-    CHECK(result.scheduled_run.host_measured_bytes == decision.plan.host_bytes);
+    CHECK(result.scheduled_run.measured_peak_bytes == decision.executed_plan().bytes);
+    CHECK(decision.executed_plan().host_bytes > 0);
+    CHECK(result.scheduled_run.host_planned_bytes == decision.executed_plan().host_bytes);
+    CHECK(result.scheduled_run.host_measured_bytes == decision.executed_plan().host_bytes);
     CHECK(result.baseline_run->host_measured_bytes == 0);
     CHECK(report::defect_of(result).empty());
     CHECK(tests::contains(report::run_page(problem, *backend, decision, result), "measured on the host"));
@@ -160,7 +160,7 @@ TEST_CASE("where there is no memory for the baseline the schedule is executed al
   REQUIRE(whole.identical() == true);
   CHECK(whole.why_no_baseline.empty());
 
-  SmallHost small(decision.plan.bytes);
+  SmallHost small(decision.executed_plan().bytes);
   const pipeline::RunResult alone = pipeline::run(small, graph, decision, {.check_on_host = true});
   CHECK_FALSE(alone.baseline_run);
   CHECK_FALSE(alone.identical());
@@ -180,7 +180,7 @@ TEST_CASE("where there is no memory for the baseline the schedule is executed al
   CHECK(page.find("identical") == std::string::npos);
   CHECK(report::run_trace(graph.prepared, decision, alone).find("baseline") == std::string::npos);
 
-  SmallHost smaller(decision.plan.bytes - 1);
+  SmallHost smaller(decision.executed_plan().bytes - 1);
   CHECK_THROWS_AS(pipeline::run(smaller, graph, decision), core::DeviceError);
   pipeline::SideBySide both(small, graph, 256, 0, {});
   CHECK(both.warm_up(1e9) == 0);
@@ -206,8 +206,8 @@ TEST_CASE("a decision with guards is planned without them, and run with them") {
   options.plan.guard_bytes = 256;
   const fit::Problem problem(graph.prepared, "90%");
   const fit::Decision decision = fit::decide(problem, "auto", options);
-  CHECK(decision.budgeted_bytes <= *problem.budget);
-  CHECK(decision.plan.bytes > decision.budgeted_bytes);
+  CHECK(decision.memory() <= *problem.budget);
+  CHECK(decision.executed_plan().bytes > decision.memory());
   CHECK(pipeline::run(*backend, graph, decision, {.poison = true}).comparison.identical());
 }
 

@@ -40,7 +40,7 @@ TEST_CASE("overlap_steps: the answer to every objective has a plan that keeps th
       if (limited) CHECK(plan.bytes <= *budget);
       met += limited ? 1 : 0;
       const fit::Decision decision = fit::decide_on(graph, "auto", schedule, task.planning(), plan);
-      CHECK(decision.plan.bytes == decision.budgeted_bytes);
+      CHECK(decision.executed_plan().bytes == decision.memory());
       CHECK(decision.overlap_steps == steps);
       CHECK(decision.overlap_bytes >= 0);
       dearer += decision.overlap_bytes > 0 ? 1 : 0;
@@ -59,9 +59,9 @@ TEST_CASE("overlap_steps: a known plan that does not keep them is not used") {
     const solvers::PlanOptions options{.overlap_steps = 2, .limit = {.work = 0}};
     const fit::Decision decision =
         fit::decide_on_given(fit::Problem(graph), "given", schedule, core::offsets_of(close), options);
-    CHECK(keeps(graph, schedule, decision.plan, 2));
-    planned_again += decision.plan.buffers == close.buffers ? 0 : 1;
-    CHECK(fit::decide_on_given(fit::Problem(graph), "given", schedule, core::offsets_of(close), {}).plan.buffers ==
+    CHECK(keeps(graph, schedule, decision.executed_plan(), 2));
+    planned_again += decision.executed_plan().buffers == close.buffers ? 0 : 1;
+    CHECK(fit::decide_on_given(fit::Problem(graph), "given", schedule, core::offsets_of(close), {}).plan->buffers ==
           close.buffers);
   });
   CHECK(planned_again > 10);
