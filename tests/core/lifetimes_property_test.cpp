@@ -53,6 +53,43 @@ TEST_CASE("dropping unread occurrences agrees with the definition") {
   CHECK(dropped_steps > 10000);
 }
 
+/// Drops, one after the other, steps with kIfRead that no remaining step reads and that need not run.
+std::vector<std::uint8_t> literally_cleared(const Graph& graph, const std::vector<NodeId>& steps,
+                                            std::vector<std::uint8_t> marks) {
+  const auto is_needed = [&](std::size_t i) {
+    for (std::size_t j = i + 1; j < steps.size(); ++j) {
+      if (marks[j] == kDropped) continue;
+      for (const NodeId u : graph.predecessors(steps[j])) {
+        if (u == steps[i]) return true;
+      }
+      if (steps[j] == steps[i]) return false;  // made again before anything reads it
+    }
+    return graph.required(steps[i]);
+  };
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      if (marks[i] != kIfRead || is_needed(i)) continue;
+      marks[i] = kDropped;
+      changed = true;
+    }
+  }
+  return marks;
+}
+
+TEST_CASE("clear_unread drops what is not read, and heeds steps that are dropped already or always stay") {
+  std::int64_t dropped = 0;
+  tests::for_each_schedule(3000, [&](Random& random, const Graph& graph, const Schedule& schedule) {
+    std::vector<std::uint8_t> marks(schedule.steps.size());
+    for (std::uint8_t& mark : marks) mark = random.chance(70) ? kIfRead : random.chance(50) ? kDropped : kAlwaysKept;
+    const std::vector<std::uint8_t> expected = literally_cleared(graph, schedule.steps, marks);
+    for (std::size_t i = 0; i < marks.size(); ++i) dropped += marks[i] == kIfRead && expected[i] == kDropped ? 1 : 0;
+    clear_unread(graph, schedule.steps, marks);
+    REQUIRE(marks == expected);
+  });
+  CHECK(dropped > 3000);
+}
+
 TEST_CASE("lifetimes of an invalid schedule are an error") {
   tests::for_each_seed(1000, [&](Random& random) {
     const Graph graph = random_graph(random, tests::any_graph(random));

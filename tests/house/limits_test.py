@@ -1,5 +1,5 @@
-"""Tests the limits on lengths that CONTRIBUTING.md states: of files, functions, the README, and the list of public
-headers."""
+"""Tests the limits that CONTRIBUTING.md states: on the lengths of files, functions and the README, and on the number of
+public headers."""
 
 import ast
 import pathlib

@@ -7,6 +7,7 @@
 #include "cairn/core/error.h"
 #include "cairn/core/profile.h"
 #include "cairn/solvers/common/support/incumbent.h"
+#include "cairn/solvers/order/support/order.h"
 #include "cairn/solvers/registry.h"
 #include "cairn/solvers/remat/hiremate/hiremate.h"
 #include "cairn/solvers/remat/kumar/pw_remat.h"
@@ -248,6 +249,12 @@ TEST_CASE("the defaults of a solver's table are those of its structure of option
   CHECK((moccasin.c == MoccasinOptions{}.c && moccasin.staged && moccasin.threads == 0));
   const CheckmateOptions checkmate = with_defaults("checkmate", CheckmateOptions{{}, 2, 6});
   CHECK((checkmate.engine == CheckmateOptions{}.engine && checkmate.threads == 0));
+  OrderOptions order_options;
+  order_options.threads = 5;
+  CHECK(with_defaults("order", order_options).threads == OrderOptions{}.threads);
+  for (const SolverInfo& solver : registry()) {
+    for (const SolverOption& option : solver.options) CHECK(option.store != nullptr);
+  }
   HirematOptions changed;
   changed.most_top = changed.most_lower = changed.alpha_pct = changed.most_options = changed.budgets = 3;
   changed.partition = changed.threads = 1;

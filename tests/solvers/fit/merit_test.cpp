@@ -1,5 +1,6 @@
 #include <limits>
 
+#include "cairn/solvers/fit/fit_to_budget.h"
 #include "cairn/solvers/fit/objective.h"
 #include "cairn/tests/catch.h"
 
@@ -80,6 +81,22 @@ TEST_CASE("failures are compared by bytes, then by peak, and the last is one wit
   none.found.solution.schedule.steps.clear();
   CHECK(merit(task, low) < merit(task, none));
   CHECK(merit(task, none)[1] == std::numeric_limits<std::int64_t>::max());
+}
+
+TEST_CASE("an answer to a budget is improved by a plan that fits, then by cost, and until then by a lower plan",
+          "[fit]") {
+  fit::Fit fit;
+  fit.budget = 100;
+  CHECK((fit.is_improved_by(500, 9) && fit.is_improved_by(100, 9)));  // nothing is planned yet
+  fit.take({{0}}, 1, 10, core::Plan{.bytes = 200}, 3);
+  CHECK_FALSE(fit.fits());
+  CHECK((fit.is_improved_by(199, 99) && fit.is_improved_by(100, 99)));
+  CHECK_FALSE((fit.is_improved_by(200, 1) || fit.is_improved_by(201, 1)));
+  fit.take({{0}}, 1, 10, core::Plan{.bytes = 100}, 3);
+  CHECK(fit.fits());
+  CHECK((fit.is_improved_by(100, 9) && fit.is_improved_by(1, 9)));
+  CHECK_FALSE((fit.is_improved_by(1, 10) || fit.is_improved_by(101, 1)));
+  CHECK((fit.solution.peak == 1 && fit.solution.cost == 10 && fit.solution.best_seconds == 3));
 }
 
 }  // namespace
