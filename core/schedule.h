@@ -94,7 +94,7 @@ std::int64_t recomputed_steps(const Graph& graph, const Schedule& schedule);
 /// occurrence of each node is never dropped. Makes one pass from the last step to the first, which takes O(steps +
 /// inputs of all steps) time.
 Schedule drop_unread(const Graph& graph, const Schedule& schedule, bool keep_first = false);
-/// What happens to a step in clear_unread().
+/// Says of a step whether it is dropped already, stays only if a later step reads it, or stays in any case.
 enum StepMark : std::uint8_t { kDropped, kIfRead, kAlwaysKept };
 /// Sets the mark of each step with kIfRead to kDropped if no remaining step after it reads its outputs before they are
 /// made again, and if it need not run. `marks` has one StepMark per step. Takes the same time as drop_unread().

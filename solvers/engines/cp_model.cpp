@@ -7,14 +7,14 @@ namespace {
 
 /// Lists field numbers of cp_model.proto. The comment on each line names the messages that have these fields.
 namespace model_field {
-constexpr int kVariables = 2, kConstraints = 3, kObjective = 4, kHint = 6;                          // CpModelProto
-constexpr int kVariableDomain = 2;                                                                  // variable
-constexpr int kEnforcement = 2, kOr = 3, kLinear = 12, kAllDifferent = 13, kInterval = 19;          // constraint
-constexpr int kNoOverlap = 20, kCumulative = 22, kReservoir = 24, kAtMostOne = 26;                  // constraint
-constexpr int kTermVariables = 1, kTermFactors = 2, kLinearDomain = 3, kOffset = 3;                 // linear, affine
-constexpr int kFirst = 1, kStart = 4, kEnd = 5, kSize = 6;                                          // lists; interval
-constexpr int kCapacity = 1, kIntervals = 2, kDemands = 3;                                          // cumulative
-constexpr int kLeast = 1, kMost = 2, kTimes = 3, kActive = 5, kChanges = 6, kObjectiveFactors = 4;  // reservoir
+constexpr int kVariables = 2, kConstraints = 3, kObjective = 4, kHint = 6;                  // CpModelProto
+constexpr int kVariableDomain = 2;                                                          // variable
+constexpr int kEnforcement = 2, kOr = 3, kLinear = 12, kAllDifferent = 13, kInterval = 19;  // constraint
+constexpr int kCumulative = 22;                                                             // constraint
+constexpr int kTermVariables = 1, kTermFactors = 2, kLinearDomain = 3, kOffset = 3;         // linear, affine
+constexpr int kFirst = 1, kStart = 4, kEnd = 5, kSize = 6;                                  // lists; interval
+constexpr int kCapacity = 1, kIntervals = 2, kDemands = 3;                                  // cumulative
+constexpr int kObjectiveFactors = 4;                                                        // objective
 }  // namespace model_field
 
 using Affine = CpModel::Affine;

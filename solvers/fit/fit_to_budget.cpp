@@ -28,12 +28,12 @@ namespace {
 // Fractions of the remaining time that one part of the search gets.
 constexpr double kShareOfPlan = 0.25;        // one plan: further plans and searches can follow
 constexpr double kShareOfStart = 0.3;        // the careful plan of the schedule from which the search starts
-constexpr double kShareOfCheap = 0.4;        // aim_cheaply(), without lower_aim()
+constexpr double kShareOfCheap = 0.4;        // each call of the solver in aim_cheaply()
 constexpr double kShareOfLowerCall = 0.25;   // each call of lower_aim()
 constexpr double kShareOfPlaced = 0.98;      // search_placed(), if a schedule fits: the rest is for checking its result
 constexpr double kShareOfPlacedUnmet = 0.7;  // search_placed(), if none fits: other searches follow
 constexpr double kShareOfOthers = 0.05;      // plans of Solution::others after a call
-constexpr double kShareWithTransfers = 0.4;  // the search for a schedule with transfers, if no other fits
+constexpr double kShareWithTransfers = 0.4;  // the plan of a start with transfers, and the search for one that fits
 // Time.
 constexpr double kMoment = 0.3;        // seconds after Ctrl-C for plans of schedules that are known
 constexpr double kWorthwhile = 0.05;   // the solver is called again only if this fraction of the whole time is left
@@ -69,7 +69,6 @@ class Fitting {
   /// Plans a schedule of the solver, and keeps it if it is the best so far. Takes at most `most_seconds`. Returns the
   /// height of the plan in bytes, or nothing if Ctrl-C was pressed and the schedule is too long to be planned quickly.
   std::optional<std::int64_t> offer(solvers::Solution& solution, double most_seconds = core::Limit().seconds) {
-    // Largest number of steps of a schedule that is planned after Ctrl-C.
     if (watch_.interrupted() && !is_planned_quickly(solution.schedule)) {
       if (!fit.plan) take(solution);
       return std::nullopt;
@@ -160,8 +159,8 @@ class Fitting {
 
   /// Calls the solver to find a schedule that is cheaper than the current answer, which fits. `planned` is the number
   /// of bytes that the plan of `first` needs, which is more than fit.budget. The solver looks at peaks and not at
-  /// plans, so it gets a budget that is lower than fit.budget by 1.1 times the excess (`planned` - fit.budget), but not
-  /// below the peak of the current answer. The solver starts from `first` and, if it finds no schedule within this
+  /// plans, so it gets a budget that is lower than fit.budget by kBelow times the excess (`planned` - fit.budget), but
+  /// not below the peak of the current answer. The solver starts from `first` and, if it finds no schedule within this
   /// budget, once more from the current answer. If the plan of the schedule found does not fit, lower_aim() follows.
   /// Returns the schedule found or, if both attempts fail, `first`.
   core::Schedule aim_cheaply(const solvers::SolverInfo& solver, const core::Schedule& first, std::int64_t planned) {

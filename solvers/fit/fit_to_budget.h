@@ -62,10 +62,11 @@ struct Fit : Solved {
     if (bytes <= budget) return !fits() || with_cost < solution.cost;
     return !plan || (!fits() && bytes < plan->bytes);
   }
-  /// Makes a schedule with its plan, if there is one, the answer. `peak` and `cost` are measured like those of
-  /// `solution`. The schedule was found after `at` seconds.
-  void take(core::Schedule schedule, std::int64_t peak, std::int64_t cost, std::optional<core::Plan> of, double at) {
-    plan = std::move(of);
+  /// Makes a schedule the answer. `its_plan` is empty if it was not planned. `peak` and `cost` are measured like those
+  /// of `solution`. The schedule was found after `at` seconds.
+  void take(core::Schedule schedule, std::int64_t peak, std::int64_t cost, std::optional<core::Plan> its_plan,
+            double at) {
+    plan = std::move(its_plan);
     solution.schedule = std::move(schedule);
     solution.peak = peak;
     solution.cost = cost;

@@ -26,8 +26,8 @@ namespace {
 // The first call gets kFirstOfNode per node, because calls on larger graphs take longer to set up.
 constexpr std::int64_t kFirstOfNode = 300, kLeastFirst = 100'000, kMostFirst = 3'000'000;
 constexpr int kGrowth = 3;                // factor by which the work of a call grows after each round of calls
-constexpr int kBarrenGrowth = 6;          // the same after kBarren barren rounds; in such rounds, no peak is lowered
-constexpr int kBarren = 2;                // number of consecutive barren rounds
+constexpr int kBarrenGrowth = 6;          // the same after more than kBarren barren rounds
+constexpr int kBarren = 2;                // consecutive rounds in which lower() found no lower peak (barren rounds)
 constexpr std::int64_t kAnew = 20;        // factor on the work of a call of search_anew()
 constexpr std::int64_t kCheaper = 5;      // the same for the search for a cheaper schedule that follows
 constexpr std::int64_t kLargeLonger = 5;  // the same for calls of lower() on large graphs
@@ -36,8 +36,9 @@ constexpr std::int64_t kPlacedFrom = 400'000;  // place() needs calls of at leas
 constexpr std::int64_t kPlanWork = 60'000'000;  // one plan, about 0.1 s; does not count as work of the search
 constexpr std::int64_t kPlanOfPart = 400;       // plan_again(): per unit of `part`, so that it takes as long as a call
 // Ends of the search, and numbers of calls.
-constexpr int kIdleRounds = 3, kAnyIdle = std::numeric_limits<int>::max();  // rounds without any change
-constexpr double kMostPlanning = 0.1;  // fraction of the time that counts for the plan of the baseline, at most
+// The search ends after kIdleRounds rounds without a lower plan; kAnyIdle: it never ends for this reason.
+constexpr int kIdleRounds = 3, kAnyIdle = std::numeric_limits<int>::max();
+constexpr double kMostPlanning = 0.1;  // the time kept for one more plan is at most this fraction of the time limit
 constexpr int kMostPlans = 2;          // plans in plan_met(); a plan takes about as long as a short call of the solver
 constexpr int kMisses = 4;             // failures after which lower() ends
 constexpr int kTriesPlaced = 3;        // budgets of place()

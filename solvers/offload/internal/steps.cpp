@@ -53,11 +53,11 @@ std::optional<Schedule> drop_recomputation(const core::Graph& graph, const Sched
     ran[from.steps[i]] = 1;
   }
   if (again.empty()) return std::nullopt;
-  std::vector<std::uint8_t> kept(from.steps.size(), 1);
+  std::vector<std::uint8_t> kept(from.steps.size(), core::kIfRead);
   // Neighbouring recomputations often belong together, so several of them can be dropped at once.
   const std::size_t first = random.next() % again.size();
   const std::size_t count = 1 + random.next() % (random.next() % 3 == 0 ? 8 : 1);
-  for (std::size_t k = first; k < std::min(again.size(), first + count); ++k) kept[again[k]] = 0;
+  for (std::size_t k = first; k < std::min(again.size(), first + count); ++k) kept[again[k]] = core::kDropped;
   core::clear_unread(graph, from.steps, kept);
   return without_steps(from, kept);
 }

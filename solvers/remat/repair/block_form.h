@@ -11,7 +11,7 @@
 
 namespace cairn::solvers {
 
-/// A sequence of numbers, as a text. Two sequences are equal if their texts are.
+/// Writes a sequence of numbers as a text. Two sequences are equal if their texts are.
 class NumberText {
  public:
   void add(std::int64_t number) { text_.append(reinterpret_cast<const char*>(&number), sizeof number); }

@@ -225,7 +225,7 @@ class BackwardMenu {
 struct FactsOfBlock {
   const core::Graph& graph;
   const BlockChain& chain;
-  const std::int32_t s;
+  const std::int32_t s;  ///< index of the block
   const std::vector<ValueId>& entering_block;
 
   void node(NumberText& form, NodeId v) const {

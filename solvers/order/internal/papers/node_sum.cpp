@@ -9,14 +9,14 @@
 
 namespace cairn::solvers {
 
+namespace {
+
 using core::Graph;
 using core::InputError;
 using core::kNoNode;
 using core::NodeId;
 using core::Schedule;
 using core::ValueId;
-
-namespace {
 
 /// Returns the number of nodes that Kahn's algorithm can run. If there is no cycle, these are all nodes.
 std::size_t count_runnable(const NodeSumGraph& graph) {
