@@ -293,6 +293,7 @@ class Reports(harness.Fresh):
     def test_what_an_earlier_process_measured_is_of_the_same_operations(self):
         """Tests that the peak that an earlier process has measured is reused only for the same operations. It is never
         reused for custom operations, because their code may have changed since then."""
+        self.enterContext(harness.new_cache())
         custom = torch.library.custom_op("cairn_tests::sine", lambda x: x.sin(), mutates_args=(), schema="(Tensor x) -> Tensor")
         custom.register_fake(torch.empty_like)
         custom.register_autograd(lambda ctx, gradient: gradient)
