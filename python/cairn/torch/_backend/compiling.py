@@ -128,7 +128,7 @@ class Compiling:
 
     def run_forward(self, run, module):
         self.alive.on_host = [i for i, node in enumerate(_private.outputs(module.graph)) if is_on_host(node)]
-        run = self.alive.forward(self.measured.forward(run) if self.measured is not None else run)
+        run = self.alive.forward(self.measured.forward(run, module) if self.measured is not None else run)
         run = self.read_again.forward(run, module)
         copied = copied_as_a_whole(module)
 

@@ -8,7 +8,7 @@ from .. import _private, _report
 from .._errors import CairnWarning
 from .._offload.copies import is_on_host
 from .._plan import solve
-from .._rewrite.scheduled_module import input_names
+from .._rewrite.scheduled_module import input_names, is_gradient
 from .events import MemoryTrace, bytes_beyond, bytes_of
 
 
@@ -44,6 +44,9 @@ class Measured:
         self.gradient_positions = [
             i for i, leaf in enumerate(leaves[split:])
             if isinstance(leaf, torch.fx.Node) and any(s in trace.gradients for s in trace.storages(leaf))]
+        # Positions of gradients among the results of the forward pass. It computes gradients that depend on no tangent,
+        # such as zeros, and saves them for the backward pass.
+        self.early_gradients = []
         self.split = split
         self.kept_positions = list(trace.kept_results(leaves[:split]))
         # The next three attributes accumulate over all forward passes since the last measurement, because several
@@ -59,7 +62,9 @@ class Measured:
         self.done, self.forward_peak, self.report.measured, self.report.measured_before = False, None, None, False
         self.inputs, self.outputs_held, self.outputs = {}, 0, set()
 
-    def forward(self, run):
+    def forward(self, run, module):
+        results = _private.outputs(module.graph)
+        self.early_gradients = [i for i, node in enumerate(results) if i >= self.split and is_gradient(node)]
         return self._boxed(run, self._forward)
 
     def alone(self, run):
@@ -67,10 +72,10 @@ class Measured:
 
     def backward(self, run, module):
         placeholders = module.graph.find_nodes(op="placeholder")
-        on_host = {i for i, node in enumerate(placeholders) if is_on_host(node)}
+        not_held = {i for i, node in enumerate(placeholders) if is_on_host(node) or is_gradient(node)}
         names = input_names(module)
         tangents = [i for i, n in enumerate(module.graph.find_nodes(op="placeholder")) if _private.is_tangent(n)]
-        return self._boxed(run, lambda call, args: self._backward(call, args, names, tangents, on_host), begins=False)
+        return self._boxed(run, lambda call, args: self._backward(call, args, names, tangents, not_held), begins=False)
 
     def _boxed(self, run, measured, begins=True):
         def call(args):
@@ -124,7 +129,8 @@ class Measured:
         inputs = [t.untyped_storage() for t in filter(_private.is_plain, args)]
         with MemoryTrace(self.trace.device) as trace:
             result = run(args)
-        peak, operation = trace.at_peak()
+        early = (result[i] for i in self.early_gradients)
+        peak, operation = trace.at_peak({t.untyped_storage().data_ptr() for t in early if _private.is_plain(t)})
         self.report.only_forward = self.forward_peak is not None and self.is_free()
         if self.forward_peak is None or peak > self.forward_peak:
             self.forward_peak, self.forward_operation = peak, operation
@@ -153,7 +159,7 @@ class Measured:
         gradients = (leaves[i] for i in self.gradient_positions)
         return {g.untyped_storage().data_ptr() for g in gradients if isinstance(g, torch.Tensor)}
 
-    def _backward(self, run, args, names, tangents, on_host):
+    def _backward(self, run, args, names, tangents, not_held):
         if self.forward_peak is None or _private.keeps_graph() or any(map(_private.is_batched, args)):
             if _private.keeps_graph():
                 self.report.not_measured = "ran a backward pass that keeps what was saved for it"
@@ -161,7 +167,7 @@ class Measured:
                 self.report.not_measured = "ran a backward pass for several gradients at once"
             return run(args)
         held = bytes_of(a for i, (a, n) in enumerate(zip(args, names))
-                        if i not in on_host and (not n.startswith("primals") or self._is_copied(a)))
+                        if i not in not_held and (not n.startswith("primals") or self._is_copied(a)))
         # If a given gradient is part of a larger tensor, together.py counts the rest of that tensor, so the rest does
         # not count here.
         held += self.outputs_held - bytes_beyond(args[i] for i in tangents)

@@ -17,6 +17,8 @@ from . import random
 # Operator that waits for a collective -> function that also waits until the collective's memory can be freed.
 _WAITS = {"_c10d_functional::wait_tensor": _private.wait_tensor, "_c10d_functional::wait_tensors": _private.wait_tensors}
 _OF_FORWARD = "cairn_of_forward"  # key in a node's meta: whether the node belongs to the forward pass
+# key in a node's meta: whether the node's value is a parameter's gradient, which counts as resident
+_OF_GRADIENT = "cairn_of_gradient"
 
 
 class Rewriter:
@@ -41,6 +43,7 @@ class Rewriter:
         of_backward = of_gradients(source)
         for node in source.nodes:
             node.meta[_OF_FORWARD] = not _private.is_backward(node) and node not in of_backward
+            node.meta[_OF_GRADIENT] = any(storage in trace.gradients for storage in trace.storages(node))
             if node.op in ("placeholder", "get_attr"):
                 self.newest[node] = self._copy(node)
 
@@ -222,6 +225,11 @@ def _is_read_again(node, early=()):
     or a view of it."""
     return any(user.meta.get(_OF_FORWARD) and user not in early and (not is_view(user) or _is_read_again(user, early))
                for user in node.users)
+
+
+def is_gradient(node):
+    """Returns whether a node of a module that rewrite_joint() made has the value of a parameter's gradient."""
+    return getattr(node, "meta", {}).get(_OF_GRADIENT, False)
 
 
 def input_names(module):

@@ -56,6 +56,23 @@ class Together(harness.Fresh):
                 two(self.x).backward()
         self.assertEqual((chosen.report.kept, len(chosen.report.graphs)), (True, 2))
 
+    def test_gradients_that_the_forward_pass_computes(self):
+        """Tests a layer whose gradient is zero, because a random operation cuts it off. The forward pass computes this
+        gradient, which is resident like all gradients of parameters, so it may not count in the measured peak."""
+        class Cut(harness.Layers):
+            def forward(self, x):
+                x = torch.normal(self.layers[1](self.layers[0](x).tanh()), 0.1)
+                return self.layers[2](x).tanh().square().mean()
+
+        model = Cut(count=3, width=256)
+        reference = harness.train(model, (torch.randn(16, 256),), harness.unscheduled())
+        for budget in ("100%", "70%", "min"):
+            with self.subTest(budget=budget), harness.cairn_warnings("error"):
+                step = harness.train(model, (torch.randn(16, 256),), backend(budget))
+                (graph,) = cairn.torch.last_report().graphs
+                self.assertEqual((graph.kept, graph.measured), (True, graph.promised))
+                self.assertEqual(step.gradients.keys(), reference.gradients.keys())
+
     def test_twelve_blocks_compiled_each_for_itself(self):
         model = torch.nn.Sequential(*[Layer(dropout=0.1) for _ in range(12)], Loss())
         chosen = backend("min")
