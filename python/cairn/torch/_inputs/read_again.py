@@ -52,7 +52,9 @@ class ReadAgain:
                 saved = list(zip(returned, result))[self.split:]
                 unchanged.layouts = {name: _layout(t) for name, t in saved if _private.is_plain(t)}
                 if unchanged.hooks:
-                    unchanged.versions = {name: (t.data_ptr(), t._version) for name, t in saved if _private.is_plain(t)}
+                    unchanged.versions = {
+                        name: (_private.weak_storage(t.untyped_storage()), t.data_ptr(), t._version)
+                        for name, t in saved if _private.is_plain(t)}
                 made.unchanged = unchanged
             return result
 
@@ -154,7 +156,8 @@ class Unchanged:
         self.kernels, self.hooks, self.modes = kernels, hooks, _private.modes_of_user()
         self.known = {}  # name -> (address, shape, strides, checksum)
         self.layouts = {}  # name -> _layout(), for all values saved for the backward pass
-        # name -> (address, torch's version counter), for the same values; empty if there are no hooks
+        # name -> (weak reference to the storage, address, torch's version counter), for the same values; empty if there
+        # are no hooks
         self.versions = {}
         self.note(tensors)
 
@@ -176,9 +179,10 @@ class Unchanged:
     def written_behind_hooks(self, tensors):
         """Returns whether a saved tensor that saved-tensor hooks have returned uncopied was written after the forward
         pass. Torch itself checks this only if there are no hooks."""
-        return any((address, version) != (tensors[name].data_ptr(), tensors[name]._version)
-                   for name, (address, version) in self.versions.items()
-                   if name in tensors and _private.is_plain(tensors[name]) and tensors[name].data_ptr() == address)
+        # If the storage has been freed, the tensor that hooks return can be at the same address by chance.
+        return any(version != tensors[name]._version for name, (storage, address, version) in self.versions.items()
+                   if name in tensors and _private.is_plain(tensors[name]) and tensors[name].data_ptr() == address and
+                   not storage.expired())
 
     def in_place(self, name, tensor):
         return tensor.data_ptr() == self.known[name][0]
