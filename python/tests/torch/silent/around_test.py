@@ -7,6 +7,8 @@ import cairn
 import cairn.torch
 import harness
 import torch
+from cairn.torch import _private
+from cairn.torch._inputs import read_again
 from same_step import backend, linears
 from written_images import Images, OfImages
 
@@ -84,6 +86,17 @@ class WhatIsAround(OfImages):
                     model[0].weight.mul_(1.1)
                 loss.backward()
             self.assertEqual(sum("hide from torch that one of them" in text for text in found), told)
+
+    def test_a_tensor_of_hooks_at_the_address_of_a_freed_value(self):
+        """Tests that a tensor that hooks return does not count as a written value if it only lies where a saved value
+        was before it was freed."""
+        written, unchanged = torch.zeros(4), read_again.Unchanged({}, hooks=True)
+        kept, freed = (_private.weak_storage(t.untyped_storage()) for t in (written, torch.zeros(4)))
+        version = written._version
+        written.add_(1)
+        for storage, expected in ((kept, True), (freed, False)):
+            unchanged.versions = {"value": (storage, written.data_ptr(), version)}
+            self.assertEqual(unchanged.written_behind_hooks({"value": written}), expected)
 
     def test_an_input_at_an_odd_address(self):
         """Tests an input at an address with unusual alignment. Rounding in vectorized kernels depends on the alignment
