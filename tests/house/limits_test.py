@@ -2,13 +2,11 @@
 public headers."""
 
 import ast
-import pathlib
 import re
-import subprocess
 import sys
 import unittest
 
-from stand_ins import ROOT
+from stand_ins import ROOT, tracked
 
 sys.path.insert(0, str(ROOT / "scripts"))
 import check_includes  # noqa: E402
@@ -22,12 +20,6 @@ CPP = {".h", ".cpp", ".cu", ".cuh"}
 # match too, but these are never longer than the function around them. The same is true of lambdas, which are left out.
 HEAD = re.compile(r"^ *\S.*[)}][^;=\"]*\{$")
 LAMBDA = re.compile(r"\[[^\[\]]*\] ?[({]")
-
-
-def tracked(*suffixes):
-    found = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True)
-    paths = map(pathlib.PurePosixPath, found.stdout.split())
-    return [path for path in paths if path.suffix in suffixes and (ROOT / path).is_file()]
 
 
 def functions_of_cpp(text):
@@ -53,20 +45,18 @@ def functions_of_python(text):
 
 
 class Limits(unittest.TestCase):
-    def setUp(self):
-        if not tracked(".md"):
-            print("skipped: this is no git checkout")
-            self.skipTest("no git")
+    def code(self):
+        return [path for path in tracked(self) if path.suffix in {".py", *CPP}]
 
     def test_files(self):
-        for path in tracked(".py", *CPP):
+        for path in self.code():
             with self.subTest(file=str(path)):
                 lines = (ROOT / path).read_text(encoding="utf-8").count("\n")
                 self.assertLessEqual(lines, MOST_LINES_OF_FILE)
 
     def test_functions(self):
         seen = 0
-        for path in tracked(".py", *CPP):
+        for path in self.code():
             if path.parts[0] == "tests" or path.parts[:2] == ("python", "tests"):
                 continue
             text = (ROOT / path).read_text(encoding="utf-8")
@@ -88,7 +78,7 @@ class Limits(unittest.TestCase):
         self.assertLessEqual(words, MOST_WORDS_OF_README)
 
     def test_public_headers(self):
-        headers = [path for path in tracked(".h") if check_includes.is_public_header(path)]
+        headers = [path for path in self.code() if check_includes.is_public_header(path)]
         self.assertLessEqual(len(headers), MOST_PUBLIC_HEADERS)
         self.assertGreater(len(headers), 30)
 

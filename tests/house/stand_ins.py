@@ -10,6 +10,17 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
+def tracked(test):
+    """Returns the files of the repository, also new ones that git does not ignore, as paths relative to ROOT. Skips
+    ``test`` outside of a git checkout."""
+    found = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True)
+    if found.returncode != 0 or not found.stdout:
+        print("skipped: this is no git checkout")
+        test.skipTest("no git")
+    paths = map(pathlib.PurePosixPath, found.stdout.split())
+    return [path for path in paths if (ROOT / path).is_file()]
+
+
 class ScriptTest(unittest.TestCase):
     script = ""  # path of the script, relative to the root of the project
     tools = None  # real programs that the script can call besides the stand-ins; None means all
