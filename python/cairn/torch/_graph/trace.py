@@ -100,6 +100,10 @@ class Trace:
         """Returns the storages of a node's value; none for a node without a value."""
         return [leaf for leaf in pytree.tree_leaves(self.structure.get(node)) if isinstance(leaf, Storage)]
 
+    def is_gradient(self, node):
+        """Returns whether a node's value is a gradient that the caller will own."""
+        return any(storage in self.gradients for storage in self.storages(node))
+
     def residents(self):
         """Returns the storages that are in memory before the step begins: parameters, buffers and inputs."""
         found = (storage for node in self.structure if node.op in ("placeholder", "get_attr") for storage in self.storages(node))

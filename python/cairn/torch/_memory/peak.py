@@ -43,7 +43,7 @@ class Measured:
         split = num_fwd_outputs or 0
         self.gradient_positions = [
             i for i, leaf in enumerate(leaves[split:])
-            if isinstance(leaf, torch.fx.Node) and any(s in trace.gradients for s in trace.storages(leaf))]
+            if isinstance(leaf, torch.fx.Node) and trace.is_gradient(leaf)]
         # Positions of gradients among the results of the forward pass. It computes gradients that depend on no tangent,
         # such as zeros, and saves them for the backward pass.
         self.early_gradients = []
@@ -129,8 +129,7 @@ class Measured:
         inputs = [t.untyped_storage() for t in filter(_private.is_plain, args)]
         with MemoryTrace(self.trace.device) as trace:
             result = run(args)
-        early = (result[i] for i in self.early_gradients)
-        peak, operation = trace.at_peak({t.untyped_storage().data_ptr() for t in early if _private.is_plain(t)})
+        peak, operation = trace.at_peak(_addresses(result, self.early_gradients))
         self.report.only_forward = self.forward_peak is not None and self.is_free()
         if self.forward_peak is None or peak > self.forward_peak:
             self.forward_peak, self.forward_operation = peak, operation
@@ -151,13 +150,8 @@ class Measured:
     def _alone(self, run, args):
         with MemoryTrace(self.trace.device) as trace:
             result = run(args)
-        self._compare(*trace.at_peak(self._gradients(result)))
+        self._compare(*trace.at_peak(_addresses(result, self.gradient_positions)))
         return result
-
-    def _gradients(self, result):
-        leaves = list(result)
-        gradients = (leaves[i] for i in self.gradient_positions)
-        return {g.untyped_storage().data_ptr() for g in gradients if isinstance(g, torch.Tensor)}
 
     def _backward(self, run, args, names, tangents, not_held):
         if self.forward_peak is None or _private.keeps_graph() or any(map(_private.is_batched, args)):
@@ -173,7 +167,7 @@ class Measured:
         held += self.outputs_held - bytes_beyond(args[i] for i in tangents)
         with MemoryTrace(self.trace.device) as trace:
             result = run(args)
-        peak, operation = trace.at_peak(self._gradients(result), self.outputs)
+        peak, operation = trace.at_peak(_addresses(result, self.gradient_positions), self.outputs)
         peak += held
         self.report.measured_backward = peak
         if self.forward_peak >= peak:
@@ -205,3 +199,9 @@ class Measured:
                 f"{self.report.name}: promised a peak of {_report.size_text(self.report.promised)}, measured "
                 f"{_report.size_text(peak)} at {operation} ({peak - self.report.promised} bytes more){advice}",
                 CairnWarning, stacklevel=2)
+
+
+def _addresses(values, positions):
+    """Returns the addresses of the storages of the tensors at these positions."""
+    values = list(values)
+    return {values[i].untyped_storage().data_ptr() for i in positions if isinstance(values[i], torch.Tensor)}

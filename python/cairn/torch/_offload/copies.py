@@ -200,9 +200,7 @@ class BufferCopies:
     def __init__(self):
         self.late = {}  # address of the target -> _Late
 
-    @staticmethod
-    def host_memory(size):
-        return uncounted_memory(size)
+    host_memory = staticmethod(uncounted_memory)
 
     def begin(self, host, value, out):
         source, target = (value, host) if out else (host, value)

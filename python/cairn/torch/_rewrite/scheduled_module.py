@@ -43,7 +43,7 @@ class Rewriter:
         of_backward = of_gradients(source)
         for node in source.nodes:
             node.meta[_OF_FORWARD] = not _private.is_backward(node) and node not in of_backward
-            node.meta[_OF_GRADIENT] = any(storage in trace.gradients for storage in trace.storages(node))
+            node.meta[_OF_GRADIENT] = trace.is_gradient(node)
             if node.op in ("placeholder", "get_attr"):
                 self.newest[node] = self._copy(node)
 

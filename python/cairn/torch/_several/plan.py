@@ -9,7 +9,6 @@ and so on, as long as there is time.
 
 import dataclasses
 import time
-from typing import Optional
 
 from .. import _cache, _private
 from .._errors import InfeasibleError
