@@ -7,6 +7,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from .. import _private
+from .._graph import regions
 from .._graph.layouts import Layouts
 from .._graph.operators import is_described, is_random, operator_name, schema_name
 from .._rewrite.tangents import plus_given
@@ -21,7 +22,12 @@ class Call:
         self.node = node
         args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), (layouts or Layouts()).value)
         args = _with_saved_statistics(node.target, args)
-        self.text = f"{operator_name(node)}{pytree.tree_map(_describe, (args, kwargs))}"
+        self.function, name = node.target, operator_name(node)
+        region = regions.module_of(node)
+        if region is not None:
+            self.function, args = regions.function_of(region), args[regions.BEFORE_ARGUMENTS:]
+            name += hashlib.sha256(regions.text_of(region).encode()).hexdigest()[:16]
+        self.text = f"{name}{pytree.tree_map(_describe, (args, kwargs))}"
         self.arguments = args, kwargs
 
     def _takes_too_few(self):
@@ -44,12 +50,12 @@ class Call:
                 args[i].fill_(1)
             try:
                 if chosen:
-                    self.node.target(*args, **kwargs)
+                    self.function(*args, **kwargs)
                 break
             except Exception as error:
                 if _private.is_out_of_memory(error):
                     raise
-        return lambda: self.node.target(*args, **kwargs)
+        return lambda: self.function(*args, **kwargs)
 
 
 # Positions of the arguments that contain the lengths of bags. They are filled with ones: with zeros, all bags would be
@@ -117,6 +123,9 @@ _OPAQUE = ("aten::mkldnn_rnn_layer_backward",)
 
 def measurable(op):
     node = op.node
+    region = regions.module_of(node) if node is not None else None
+    if region is not None:
+        return bool(op.outputs) and regions.is_pure(region)
     return op.update is not None or (node is not None and is_described(node.target) and bool(op.outputs) and
                                      (not op.effect or is_random(node)) and schema_name(node.target) not in _OPAQUE)
 

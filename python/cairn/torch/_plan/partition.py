@@ -16,7 +16,7 @@ from .._costs.calls import description
 from .._costs.roofline import estimate
 from .._errors import InfeasibleError
 from .._fuse.fuse import fuse, is_fused
-from .._graph import policies
+from .._graph import policies, regions
 from .._graph.operators import is_random, is_region, move_results, simplify
 from .._graph.read import trace_graph
 from .._inputs import sharing
@@ -83,6 +83,7 @@ def _tidy(graph, forward_outputs):
     """Changes a traced graph in place into the form that the rest of the package expects: simplified batch norms,
     results of the forward pass before the backward pass, and nodes marked by pass."""
     simplify(graph)
+    regions.read_arguments(graph)
     results = _private.outputs(graph)[:forward_outputs or 0]
     move_results(graph, results)
     _private.tell_sides(graph, results)

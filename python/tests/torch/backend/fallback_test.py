@@ -153,11 +153,52 @@ class Fallback(harness.Fresh):
                 with self.assertRaisesRegex(cairn.InfeasibleError, "The bound is for its regions"):
                     compiled(x)
                 continue
-            with harness.cairn_warnings("ignore"):  # the scratch of regions is unknown
-                compiled(x).backward()
+            compiled(x).backward()
             found.append([p.grad.clone() for p in layers.parameters()])
             promised = chosen.report.graphs[0].promised + 100
         self.assertTrue(all(map(torch.equal, *found)))
+
+    def test_the_memory_of_regions_is_the_memory_of_their_operations(self):
+        """Tests that a region takes as much memory as its operations without a region. The region's forward pass
+        returns its weight and its input, which the backward pass reads; these results take no memory of their own."""
+        layers = torch.nn.ModuleList(torch.nn.Linear(64, 64) for _ in range(4))
+
+        def layer(x, weight, bias):
+            return torch.nn.functional.gelu(torch.nn.functional.linear(x, weight, bias))
+
+        promised = []
+        for function in harness.afresh((layer, torch.compiler.nested_compile_region(layer))):
+            def loss(x):
+                for one in layers:
+                    x = function(x, one.weight, one.bias)
+                return x.square().mean()
+
+            chosen = backend("100%", fallback=False)
+            for _ in range(2):
+                layers.zero_grad()
+                torch.compile(loss, backend=chosen)(torch.randn(32, 64)).backward()
+            (graph,) = chosen.report.graphs
+            self.assertEqual((graph.estimated, graph.measured), ([], graph.promised))
+            promised.append(graph.promised)
+        self.assertEqual(*promised)
+
+    def test_regions_that_may_act_are_not_called_to_measure_them(self):
+        calls = []
+
+        @torch.library.custom_op("cairn_fallback_test::noted", mutates_args=())
+        def noted(x: torch.Tensor) -> torch.Tensor:
+            calls.append(1)
+            return x + 1
+
+        noted.register_fake(torch.empty_like)
+        noted.register_autograd(lambda _, gradient: gradient)
+        region = torch.compiler.nested_compile_region(lambda x: noted(x.exp()).sin())
+        chosen = backend("100%", fallback=False)
+        compiled = torch.compile(lambda x: region(region(x)).sum(), backend=chosen)
+        with harness.cairn_warnings("ignore"):  # the scratch of such regions is unknown
+            compiled(torch.randn(64, requires_grad=True)).backward()
+        self.assertEqual(len(calls), 2)
+        self.assertTrue(any("invoke_subgraph" in name for name in chosen.report.graphs[0].estimated))
 
     def test_numbers_in_a_graph_without_a_backward_pass(self):
         for function in harness.afresh((lambda x: x * 2, lambda x: (x + 1) / 0.7, lambda x: x - x.sum() * 2)):

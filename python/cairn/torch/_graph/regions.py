@@ -1,0 +1,66 @@
+"""Looks into regions of torch.compiler.nested_compile_region: graphs within a graph, each of which one node calls.
+
+A region may return some of its arguments, because its backward pass reads them. The tracer describes these results like
+new tensors, although they take no memory of their own.
+"""
+
+import operator
+
+import torch
+
+from .. import _private
+from . import operators
+
+BEFORE_ARGUMENTS = 2  # a call's first arguments are the region's module and its name
+
+
+def module_of(node):
+    """Returns the module of the region that a node calls; None if the node calls no region."""
+    if not operators.is_region(node):
+        return None
+    return operator.attrgetter(node.args[0].target)(node.graph.owning_module)
+
+
+def is_pure(module):
+    """Returns whether it is known that a region has no side effects, so that it may be called to measure it. A region
+    that draws random numbers is pure in this sense."""
+    return all(is_pure(module_of(n)) if operators.is_region(n) else not operators.acts(n) and not _is_fused(n)
+               for n in module.graph.nodes if n.op == "call_function")
+
+
+def _is_fused(node):
+    # The name of a fused operation does not tell what it does, so it cannot be part of text_of().
+    return getattr(node.target, "is_fused", False)
+
+
+def text_of(module):
+    """Returns the code of a region and of the regions that it calls."""
+    inner = [module_of(n) for n in module.graph.nodes if n.op == "call_function" and operators.is_region(n)]
+    return "".join([module.code, *map(text_of, inner)])
+
+
+def function_of(module):
+    """Returns a function that runs a region's module and returns its results, with None in place of each result that is
+    an argument."""
+    returned = _returned_arguments(module)
+    return lambda *args: tuple(None if i in returned else value for i, value in enumerate(module(*args)))
+
+
+def read_arguments(graph):
+    """Changes the nodes that read a region's results: in place of a result that is one of the region's arguments, they
+    read the argument. Such a result becomes None in the description of the call's results (``meta["val"]``)."""
+    for call in [n for n in graph.nodes if n.op == "call_function" and operators.is_region(n)]:
+        returned = _returned_arguments(module_of(call))
+        if not returned:
+            continue
+        for part in list(call.users):
+            if part.target is operator.getitem and part.args[1] in returned:
+                part.replace_all_uses_with(call.args[BEFORE_ARGUMENTS + returned[part.args[1]]])
+                graph.erase_node(part)
+        call.meta["val"] = tuple(None if i in returned else value for i, value in enumerate(call.meta["val"]))
+
+
+def _returned_arguments(module):
+    """Returns {index of a result: index of the argument that this result is}."""
+    arguments = {node: i for i, node in enumerate(module.graph.find_nodes(op="placeholder"))}
+    return {i: arguments[leaf] for i, leaf in enumerate(_private.outputs(module.graph)) if leaf in arguments}
