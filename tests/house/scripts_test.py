@@ -3,7 +3,7 @@ dpkg-query, python3, sudo and id."""
 
 import unittest
 
-from stand_ins import ROOT, ScriptTest
+from stand_ins import ScriptTest
 
 APT, SUDO = 'echo "apt-get $*" >> CALLS', 'echo sudo >> CALLS; exec "$@"'
 UPDATE, INSTALL = "apt-get update", "apt-get install -y --no-install-recommends "

@@ -2,7 +2,6 @@
 
 import operator
 
-import torch
 
 from .. import _private
 from .._graph.operators import is_view, of_gradients

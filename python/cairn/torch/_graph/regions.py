@@ -6,7 +6,6 @@ new tensors, although they take no memory of their own.
 
 import operator
 
-import torch
 
 from .. import _private
 from . import operators

@@ -106,9 +106,9 @@ class Evaluations(harness.Fresh):
                 torch._dynamo.graph_break()
                 return self.rest(x)
 
-        for together in (False, True):
+        for at_once in (False, True):
             torch._dynamo.reset()
-            run, x = torch.compile(Parts(), backend=backend("40%", together=together)), torch.randn(100, 64)
+            run, x = torch.compile(Parts(), backend=backend("40%", together=at_once)), torch.randn(100, 64)
             for _ in range(2):
                 loss, _ = harness.told_by(run, x)
                 harness.told_by(loss.backward)
