@@ -23,17 +23,13 @@ def module_of(node):
 def is_pure(module):
     """Returns whether it is known that a region has no side effects, so that it may be called to measure it. A region
     that draws random numbers is pure in this sense."""
-    return all(is_pure(module_of(n)) if operators.is_region(n) else not operators.acts(n) and not _is_fused(n)
+    return all(is_pure(module_of(n)) if operators.is_region(n) else not operators.acts(n)
                for n in module.graph.nodes if n.op == "call_function")
 
 
-def _is_fused(node):
-    # The name of a fused operation does not tell what it does, so it cannot be part of text_of().
-    return getattr(node.target, "is_fused", False)
-
-
 def text_of(module):
-    """Returns the code of a region and of the regions that it calls."""
+    """Returns the code of a region and of the regions that it calls. Names of fused kernels are digests of what the
+    kernels do, so that the text identifies the region."""
     inner = [module_of(n) for n in module.graph.nodes if n.op == "call_function" and operators.is_region(n)]
     return "".join([module.code, *map(text_of, inner)])
 
