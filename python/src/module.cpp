@@ -51,6 +51,10 @@ NB_MODULE(_cairn, module) {
   module.attr("__version__") = std::string(core::kVersion);
   module.def("format_bytes", &core::format_bytes, nanobind::arg("bytes"), "1536 -> '1.50 KiB'.");
   module.def("parse_bytes", &parse_bytes, nanobind::arg("text"), nanobind::arg("name"));
+  module.def(
+      "parse_budget",
+      [](const std::string& text, std::int64_t baseline_peak) { return core::parse_budget(text, baseline_peak); },
+      nanobind::arg("text"), nanobind::arg("baseline_peak"));
   module.def("parse_seconds", &parse_seconds, nanobind::arg("text"), nanobind::arg("name"));
   module.def(
       "_set_blas_fallback", [](const std::string& path) { runtime::blas_fallback() = path; }, nanobind::arg("path"));

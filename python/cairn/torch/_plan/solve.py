@@ -1,13 +1,11 @@
 """Finds a schedule within a budget. Takes it from the cache, from another rank, or from a search by the solver."""
 
 import dataclasses
-import fractions
 import hashlib
 import json
 import math
 import numbers
 import operator
-import re
 import time
 from typing import Optional
 
@@ -103,29 +101,7 @@ def budget_bytes(budget, baseline_peak):
     """Converts a budget to bytes; None for "min". A text must have a form that the command `cairn` accepts. A
     percentage refers to ``baseline_peak``, and its bytes are rounded up."""
     if isinstance(budget, str):
-        text = budget.strip()
-        if text == "min":
-            return None
-        share = _SHARE.fullmatch(text)
-        if share is None:
-            number = _NUMBER.fullmatch(text)
-            if number is not None:
-                size = fractions.Fraction(number[0])
-                if size.denominator > 1:
-                    raise cairn.InputError(f"budget: {budget!r} is not a whole number of bytes; shares are written as '60%'")
-                if size == 0:
-                    raise cairn.InputError(f"budget: {budget!r} is not above 0")
-            try:
-                return _cairn.parse_bytes(text, "budget")
-            except cairn.InputError:
-                raise cairn.InputError(f"budget: {budget!r} is neither bytes as '8GiB' or '8 GB', a share of what the model "
-                                       "needs as '60%', nor 'min'") from None
-        share = fractions.Fraction(share[1])
-        if share > 100:
-            raise cairn.InputError(f"budget: {budget!r} is more than the model needs without one; a share is at most '100%'")
-        if share == 0:
-            raise cairn.InputError(f"budget: {budget!r} is not above 0")
-        return math.ceil(share * baseline_peak / 100)
+        return _bytes_of_text(budget, baseline_peak)
     size = _whole(budget)
     if size is None:
         raise cairn.InputError(f"budget: bytes, or text as '8GiB', '60%' or 'min'; not {budget!r}")
@@ -136,8 +112,34 @@ def budget_bytes(budget, baseline_peak):
     return size
 
 
-_NUMBER = re.compile(r"[0-9]{1,99}\.?[0-9]{0,99}|\.[0-9]{1,99}")
-_SHARE = re.compile(rf"({_NUMBER.pattern})\s*%")
+def _bytes_of_text(budget, baseline_peak):
+    text = budget.strip()
+    if text == "min":
+        return None
+    try:
+        size = _cairn.parse_budget(text, baseline_peak)
+    except cairn.InputError:
+        raise cairn.InputError(f"budget: {budget!r} is neither bytes as '8GiB' or '8 GB', a share of what the model "
+                               "needs as '60%', nor 'min'") from None
+    # Bytes are rounded up, so a share of many bytes shows the smallest excess over 0% and over 100%.
+    largest = _cairn.parse_budget(text, _MANY)
+    if largest == 0:
+        raise cairn.InputError(f"budget: {budget!r} is not above 0")
+    if is_share(text) and largest > _MANY:
+        raise cairn.InputError(f"budget: {budget!r} is more than the model needs without one; a share is at most '100%'")
+    if _is_fraction(text):
+        raise cairn.InputError(f"budget: {budget!r} is not a whole number of bytes; shares are written as '60%'")
+    return size
+
+
+_MANY = 10**9
+
+
+def _is_fraction(text):
+    try:
+        return not float(text).is_integer()
+    except ValueError:  # the text has a unit
+        return False
 
 
 def _whole(value):
