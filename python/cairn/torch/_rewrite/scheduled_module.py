@@ -9,7 +9,7 @@ import operator
 import torch
 
 from .. import _private
-from .._graph.operators import generator_device, is_batch_norm, is_view, of_gradients, schema_name
+from .._graph.operators import generator_device, is_view, of_gradients, schema_name
 from .._offload.places import Places
 from . import random
 
@@ -99,7 +99,7 @@ class Rewriter:
             self._value(argument)
         again = self.runs.get(op, 0)
         self.runs[op] = again + 1
-        statistics_only_once = again and is_batch_norm(op.node)
+        statistics_only_once = again and op.statistics is not None
         parts = self.trace.parts.get(op, ())
         if statistics_only_once:
             parts = [part for part in parts if part.args[1] <= 2]

@@ -1,6 +1,7 @@
 """Tests that results are not silently different if kernels choose other layouts than the tracer assumes, if they round
 differently, or if they have races."""
 
+import itertools
 import unittest
 
 import cairn
@@ -87,6 +88,26 @@ class Heads(torch.nn.Module):
 class KernelsAsTheyWereChosen(Same):
     def test_batch_norm_of_16_bits_with_statistics_of_32(self):
         self.check(Heads(), [torch.randn(128, 64)], ("50%", "min"))
+
+    def test_batch_norm_with_statistics_that_are_no_buffers(self):
+        """Tests batch norms whose running statistics are made by the forward pass, and perhaps read by it. Such a batch
+        norm runs again with its statistics, as nothing has written them since."""
+        class Local(torch.nn.Module):
+            def __init__(self, kind, are_read):
+                super().__init__()
+                self.kind, self.are_read, self.layers = kind, are_read, linears(4)
+
+            def forward(self, x):
+                for layer in self.layers:
+                    mean, variance = torch.zeros(64), torch.ones(64)
+                    y = torch.exp(torch.tanh(layer(x))).to(self.kind)
+                    y = F.batch_norm(y, mean, variance, training=True)
+                    x = torch.sin(y.float()) + (torch.cos(mean) * variance if self.are_read else 0)
+                return x.square().mean()
+
+        for kind, are_read in itertools.product((torch.float32, torch.bfloat16), (False, True)):
+            with self.subTest(kind, are_read=are_read):
+                self.check(Local(kind, are_read), [torch.randn(128, 64)], ["60%", "min"])
 
     def test_batch_norm_of_what_the_forward_pass_writes_then(self):
         """Tests a batch norm whose input (a buffer or the batch) or weights are written by the forward pass after they
