@@ -33,6 +33,9 @@ def refuse_coupled(optimizer):
         return copied_with(optimizer, [
             (group, {p: torch.nn.Parameter(laid_out_as(p).copy_(p.detach())) for p in parameters}) for group, parameters in chosen])
 
+    def noise(shape):  # whatever the default device and type
+        return torch.randn(shape, generator=generator, device="cpu", dtype=torch.float32)
+
     def parameters(one):
         return [p for group in one.param_groups for p in group["params"]]
 
@@ -41,7 +44,7 @@ def refuse_coupled(optimizer):
         for number, scale in enumerate(_SCALES if parameters(together) else ()):
             gradients = []
             for p in parameters(together):
-                p.grad = laid_out_as(p).copy_(torch.randn(p.shape, generator=generator).mul_(scale))
+                p.grad = laid_out_as(p).copy_(noise(p.shape).mul_(scale))
                 if not gradients and number + 1 == len(_SCALES):
                     p.grad[(0,) * p.ndim] = torch.inf
                 gradients.append(p.grad.clone())

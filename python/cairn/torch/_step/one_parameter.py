@@ -121,6 +121,8 @@ def are_same(before, after):
     def equal(a, b):
         if isinstance(a, torch.Tensor) or isinstance(b, torch.Tensor):
             return isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor) and torch.equal(a, b)
+        if type(a) is type(b) and type(a).__eq__ is object.__eq__ and hasattr(a, "__dict__") and not callable(a):
+            return are_same(vars(a), vars(b))  # copies of an object without a comparison of its own
         return bool(a == b)
 
     return before.keys() == after.keys() and all(equal(before[k], after[k]) for k in before)

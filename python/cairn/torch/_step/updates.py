@@ -31,6 +31,12 @@ def _kind_of(value, is_rate):
     return repr(value) if value is None or isinstance(value, str) else type(value).__name__
 
 
+def _autocast_may_change(optimizer):
+    """Returns whether updates may have other bits under autocast. Those of torch are elementwise, and autocast leaves
+    such operations alone. Only the optimizers named here multiply matrices."""
+    return not type(optimizer).__module__.startswith("torch.") or type(optimizer).__name__ in ("Adafactor", "Muon")
+
+
 class Mark(torch.Tensor):
     """Takes the place of the gradient of a parameter that has already been updated. Its elements are NaN. Python code
     may read only properties such as shape and type; any other use by Python code raises an error. Uses by C++ code
@@ -71,6 +77,8 @@ class Updates:
         self.tell = lambda text: warnings.warn(text, CairnWarning, stacklevel=2)
         self.averages = Averages()
         self._active = False
+        # address of a storage -> (weak reference to it, ids of the tensors that are inputs of graphs)
+        self._inputs = {}
         self._owners = {}  # id(parameter) -> Owner; None if the parameter belongs to two optimizers
         # id(parameter) -> (parameter, its Mark, its version counter, result of state_with_versions())
         self._updated = {}
@@ -80,7 +88,8 @@ class Updates:
         self._stepping = set()  # ids of optimizers whose step() runs
         self._stepped = set()  # ids of optimizers in the plan whose step() has ended in this step
         self._ever_updated = set()  # ids of parameters that were updated in a backward pass of any step
-        self._zeroing = {}  # id(optimizer) -> function that takes the place of its zero_grad() while a step runs
+        # id(optimizer) -> (its zero_grad(), the function that takes the place of zero_grad() while a step runs)
+        self._zeroing = {}
         self._own_zeroing = {}  # id(optimizer) -> zero_grad() that the caller has set; None: that of the class
         self._fills_zeros = set()  # ids of optimizers whose latest zero_grad() was called with set_to_none=False
         # Number of times that settings changed between two steps in a way that can change the memory of updates.
@@ -95,8 +104,24 @@ class Updates:
         """Returns a dict from index to Update, for those inputs of a graph that are parameters and may be updated in
         the backward pass."""
         self._find_owners()
+        self._note_inputs(inputs)
         with _private.no_modes():
-            return {i: Update(p, self._owners[id(p)]) for i, p in enumerate(inputs) if self._may_update(p)}
+            return {i: Update(p, self._owners[id(p)]) for i, p in enumerate(inputs)
+                    if self._may_update(p) and not self._is_read_as_another(p)}
+
+    def _note_inputs(self, inputs):
+        for tensor in inputs:
+            if _private.is_plain(tensor):
+                storage = tensor.untyped_storage()
+                readers = self._inputs.get(storage._cdata)
+                if readers is None or readers[0].expired():
+                    readers = self._inputs[storage._cdata] = _private.weak_storage(storage), set()
+                readers[1].add(id(tensor))
+
+    def _is_read_as_another(self, p):
+        """Returns whether a graph of the step has an input that is another tensor with the parameter's memory, such as
+        ``p.data``. The backward pass of that graph may come after the update."""
+        return bool(self._inputs[p.untyped_storage()._cdata][1] - {id(p)})
 
     def function(self):
         """Returns the function that a compiled graph calls to update a parameter."""
@@ -114,8 +139,8 @@ class Updates:
 
     def _may_update(self, p):
         return (isinstance(p, torch.Tensor) and type(p) in (torch.Tensor, torch.nn.Parameter) and p.is_leaf and p.requires_grad
-                and p.layout is torch.strided and self._owners.get(id(p)) is not None and not p._backward_hooks
-                and not p._post_accumulate_grad_hooks)
+                and p.layout is torch.strided and self._owners.get(id(p)) is not None
+                and not _private.may_be_replaced(p) and not p._post_accumulate_grad_hooks)
 
     # --- While a step runs
 
@@ -160,9 +185,11 @@ class Updates:
         instead of None."""
         for optimizer in self.optimizers:
             self._own_zeroing[id(optimizer)] = vars(optimizer).get("zero_grad")
-            if id(optimizer) not in self._zeroing:
-                self._zeroing[id(optimizer)] = _private.left_alone(self._noting(optimizer, optimizer.zero_grad))
-            optimizer.zero_grad = self._zeroing[id(optimizer)]
+            given = optimizer.zero_grad
+            wrapped, _ = self._zeroing.get(id(optimizer), (None, None))
+            if wrapped != given:  # a new function each time would make torch.compile compile the step again
+                self._zeroing[id(optimizer)] = given, _private.left_alone(self._noting(optimizer, given))
+            optimizer.zero_grad = self._zeroing[id(optimizer)][1]
 
     def _noting(self, optimizer, zero_grad):
         def noted(*args, **kwargs):
@@ -190,6 +217,8 @@ class Updates:
             hook.remove()
         for optimizer in self.optimizers:
             own = self._own_zeroing.pop(id(optimizer), None)
+            if vars(optimizer).get("zero_grad") is not self._zeroing.get(id(optimizer), (None, None))[1]:
+                continue  # the step has replaced it
             if own is not None:
                 optimizer.zero_grad = own
             else:
@@ -291,7 +320,7 @@ class Updates:
                     before, settings_of(owner.group, as_numbers=True)):
                 raise cairn.InputError(_SETTINGS)
             del self._settings[id(owner.group)]
-        if mine and not type(optimizer).__module__.startswith("torch.") and any(
+        if mine and _autocast_may_change(optimizer) and any(
                 torch.is_autocast_enabled(kind) for kind in {p.device.type for p in mine}):
             raise cairn.InputError(f"optimizer: {name} steps under autocast, and its parameters have been updated without; call step() "
                                    "outside of autocast, or plan this step without optimizer=")

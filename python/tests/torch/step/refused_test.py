@@ -204,6 +204,8 @@ class Refused(unittest.TestCase):
             return loss.detach()
 
         self.refused("autocast", body, lambda: net(lambda model: Own(model.parameters(), lr=0.1)))
+        # The only optimizer of all versions of torch that multiplies matrices, which autocast rounds.
+        self.refused("autocast", body, lambda: net(lambda model: torch.optim.Adafactor(model.parameters(), lr=0.1)))
 
     def test_after_a_refusal_correct_steps_go_on(self):
         clip = []
@@ -438,6 +440,15 @@ class Refused(unittest.TestCase):
             self.assertEqual(len(said), len(expected), said)
             for text, part in zip(said, expected):
                 self.assertIn(part, text)
+
+    def test_other_defaults_of_torch(self):
+        optimizer, sizes = adam(Net()), torch.get_default_dtype()
+        try:
+            torch.set_default_dtype(torch.float64)
+            with torch.device("meta"):
+                cairn.torch.step(plain, optimizer=optimizer)
+        finally:
+            torch.set_default_dtype(sizes)
 
     def test_what_is_no_whole_optimizer(self):
         class Around(torch.optim.Optimizer):

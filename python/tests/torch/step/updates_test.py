@@ -26,6 +26,10 @@ def in_another_thread(function):
     thread.join()
 
 
+class Note:
+    """An object that is equal only to itself."""
+
+
 class Updated(unittest.TestCase):
     def trained(self, make, budget, body=plain, steps=4, planned=True, between=lambda optimizer, number: None):
         """Trains a few steps. Returns (losses, the model's state, the optimizer's state, report)."""
@@ -165,6 +169,65 @@ class Updated(unittest.TestCase):
             one = self.trained(lambda: net(adam), None, body, between=left)
             other = self.trained(lambda: net(adam), "min", body, between=left)
         self.assertTrue(all(torch.equal(a, b) for a, b in zip(one[1], other[1])))
+
+    def test_what_is_added_to_a_group(self):
+        """Tests a group with an entry of the user that is equal only to itself."""
+        def optimizer(model):
+            return torch.optim.SGD([{"params": model.parameters(), "note": Note()}], lr=0.1)
+
+        self.check(lambda: net(optimizer))
+
+    def test_zero_grad_that_is_replaced_between_steps(self):
+        called = []
+
+        def replaced(optimizer, number):
+            if number == 2:
+                called.append(optimizer)
+                own = optimizer.zero_grad
+
+                @torch.compiler.disable
+                def scaled(*args):
+                    called.append(number)
+                    with torch.no_grad():
+                        torch._foreach_mul_(optimizer.param_groups[0]["params"], 0.9)
+                    return own(*args)
+
+                optimizer.zero_grad = scaled
+
+        self.check(lambda: net(momentum), between=replaced)
+        self.assertEqual(len(called), 2 * 3)
+
+    @unittest.skipUnless(hasattr(torch.Tensor, "grad_dtype"), "skipped: this version of torch has no grad_dtype")
+    def test_gradients_of_another_type(self):
+        def make():
+            model, *others = net(momentum)
+            model.query.weight.grad_dtype = torch.bfloat16
+            return model, *others
+
+        self.check(make, expected=".*grad_dtype")
+
+    def test_a_parameter_that_another_graph_reads_as_another_tensor(self):
+        """Tests a second tensor with the memory, but without the version counter, of a parameter. The graph that reads
+        the second tensor may run its backward pass after the parameter's gradient is there."""
+        class Twice(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first, self.second = torch.nn.Linear(32, 32), torch.nn.Linear(32, 32)
+                self.frozen = torch.nn.Parameter(self.second.weight.data, requires_grad=False)
+
+            def forward(self, x):
+                x = torch.nn.functional.linear(self.first(x).tanh(), self.frozen)
+                torch._dynamo.graph_break()
+                return self.second(x).tanh().square().mean()
+
+        def make():
+            model = Twice()
+            return model, momentum(model), model, (torch.randn(64, 32),)
+
+        with harness.cairn_warnings("ignore"):
+            one, other = (self.trained(make, budget) for budget in (None, "min"))
+        for a, b in zip(one[0] + one[1], other[0] + other[1]):
+            self.assertTrue(torch.equal(a, b))
 
     def test_the_learning_rate_may_change_between_steps(self):
         def change(optimizer, number):
