@@ -34,6 +34,7 @@ class Measured:
         # is not measured, because the optimizer allocates its state during this run.
         self.passed_over = 1 if trace.updated and not self.done else 0
         self.runs = 0  # forward passes so far
+        self.has_backward = False  # whether a backward pass has begun, measured or not
         self.next_again = _AGAIN
         if self.done:
             report.measured, report.measured_before = solved.measured, True
@@ -83,6 +84,7 @@ class Measured:
             # memory, so it is not measured.
             if not self.done and _private.fake_mode_of(args) is not None:
                 return run(args)
+            self.has_backward = self.has_backward or not begins
             finds_sizes = begins and self.has_sizes
             if begins:
                 self._count()
@@ -130,7 +132,7 @@ class Measured:
         with MemoryTrace(self.trace.device) as trace:
             result = run(args)
         peak, operation = trace.at_peak(_addresses(result, self.early_gradients))
-        self.report.only_forward = self.forward_peak is not None and self.is_free()
+        self.report.only_forward = self.forward_peak is not None and self.is_free() and not self.has_backward
         if self.forward_peak is None or peak > self.forward_peak:
             self.forward_peak, self.forward_operation = peak, operation
         # If this run has allocated memory at an address, the value that an earlier run had there has been freed. So
@@ -140,7 +142,8 @@ class Measured:
         self.inputs.update((storage._cdata, _private.weak_storage(storage)) for storage in inputs)
         self.outputs -= allocated
         self.report.measured_forward = self.forward_peak
-        self.report.not_measured = _report.NO_BACKWARD
+        if not self.has_backward:
+            self.report.not_measured = _report.NO_BACKWARD
         results, saved = list(result)[:self.split], list(result)[self.split:]
         kept = [results[i] for i in self.kept_positions]
         self.outputs_held = max(self.outputs_held, bytes_of([*saved, *kept]) - bytes_of(saved))

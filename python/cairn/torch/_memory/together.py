@@ -29,10 +29,14 @@ _lock = threading.Lock()
 # a Run.
 _open = weakref.WeakSet()
 _loose = {}  # storage -> (weak reference, bytes): results of graphs without a backward pass
-# Alive -> the storages of _loose that the graph's latest run made, if it ran in the present step with gradients enabled.
-# The caller may hold them until the step ends. Results of an evaluation (torch.no_grad) and of earlier runs are left
-# out: if the caller keeps them, they are resident.
+# Alive -> the storages of _loose that the graph made in the present step with gradients enabled. The caller may hold
+# them until the step ends. Results of an evaluation (torch.no_grad) are left out: if the caller keeps them, they are
+# resident. The same is true of all runs but the latest if the graph has not run in the steps before (_FEW_STEPS).
 _of_step = weakref.WeakKeyDictionary()
+_steps = 0  # number of steps that have ended
+# A graph without a backward pass that ran in one of this number of steps before is taken for a part of each step. Steps
+# of a GAN, for example, are different in turn.
+_FEW_STEPS = 4
 # Storage -> (weak reference, bytes, number of the backward pass of autograd): gradients that one graph passes to
 # another, and results of graphs whose own backward pass has ended.
 _passing = {}
@@ -87,6 +91,8 @@ class Alive:
         self.ddp = _private.splits_for_ddp()
         self.number = _private.compiling()[0]
         self.on_host = ()  # indices of results of the forward pass that are copies on the host
+        self.latest_step = None  # number of the step in which the graph, which has no backward pass, ran last
+        self.recurs = False  # whether the graph ran in one of the _FEW_STEPS steps before that
         self.part = None  # a points.Part, if the graph may be planned together with other graphs of the step
         # The Watch is stored here, because torch._dynamo.reset() gives the owner a new Watch, and this graph stays with
         # the old one.
@@ -137,7 +143,8 @@ class Alive:
                 return run(args)
             inputs = storages_of(args)
             with _lock:
-                _of_step.pop(self, None)
+                if not self._is_part_of_steps():
+                    _of_step.pop(self, None)
             held, runs, _ = self._begin(inputs, None)
             with self._while_running():
                 result = run(args)
@@ -145,12 +152,20 @@ class Alive:
                 _drop_expired(_loose)
                 made = {key: entry for key, entry in _weak(result).items() if key not in inputs}
                 _loose.update(made)
+                for keys in _of_step.values():  # a new storage can have the address of one that was freed
+                    keys.difference_update(made)
                 if in_step:
-                    _of_step[self] = set(made)
+                    _of_step.setdefault(self, set()).update(made)
             self._seen(held, runs)
             return result
 
         return call
+
+    def _is_part_of_steps(self):
+        if self.latest_step != _steps:
+            self.recurs = self.latest_step is not None and _steps - self.latest_step <= _FEW_STEPS
+            self.latest_step = _steps
+        return self.recurs
 
     def backward(self, run, module):
         names = input_names(module)
@@ -480,7 +495,9 @@ class Alive:
 def step_ended():
     """Notes that a step has ended, or failed. What the caller still holds is then resident, for example results that the
     traceback of an error holds."""
+    global _steps
     with _lock:
+        _steps += 1
         _of_step.clear()
 
 

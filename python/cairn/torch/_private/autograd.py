@@ -53,8 +53,13 @@ def edges_of_node():
     return [_edge(index, node, i) for index, (node, i) in found if node is not None]
 
 
+def _leaf_of(node):
+    """Returns the leaf to whose gradient a node adds; None if the node does something else."""
+    return node.variable if type(node).__name__ == "AccumulateGrad" else None
+
+
 def _edge(index, node, i):
-    leaf = getattr(node, "variable", None)
+    leaf = _leaf_of(node)
     if leaf is not None:
         return Edge((id(leaf), 0), leaf, None, leaf.numel() * leaf.element_size(), index)
     given, target, reader = node._input_metadata[i], (name_of_node(node), i), node
@@ -76,7 +81,7 @@ def edges_of_writes(tensors):
                 break
             node = node.next_functions[0][0]
         before = node.next_functions[0] if node is not None and _is_write(node) else (None, 0)
-        if before[0] is not None and getattr(before[0], "variable", None) is None:
+        if before[0] is not None and _leaf_of(before[0]) is None:
             edge = _edge(0, *before)
             found[edge.target] = edge
     return list(found.values())
@@ -84,14 +89,25 @@ def edges_of_writes(tensors):
 
 def _is_write(node):
     # CopyBackwards: a write into a whole tensor; CopySlices: a write into a view
-    return node.name().rpartition("::")[2] in ("CopyBackwards", "CopySlices")
+    return _name(node).rpartition("::")[2] in ("CopyBackwards", "CopySlices")
 
 
 def name_of_node(node=None):
     """Returns an identifier of a node, by default the running one, that is unique within its graph of autograd. Node
     objects cannot be compared, because torch makes new Python objects for the same node."""
     node = node if node is not None else torch._C._current_autograd_node()
-    return node._sequence_nr(), node.name()
+    return _sequence_number(node), _name(node)
+
+
+# The node of an autograd.Function is the ``ctx`` of the user, who may give it attributes that hide methods. So methods
+# of nodes are called as functions of the class.
+
+def _name(node):
+    return type(node).name(node)
+
+
+def _sequence_number(node):
+    return type(node)._sequence_nr(node)
 
 
 def may_be_replaced(leaf):
@@ -114,7 +130,7 @@ def backward_node(tensors, made_before, graph=None):
     while pending:
         found = []
         for node in pending:
-            if node is None or node in seen or node._sequence_nr() < made_before:
+            if node is None or node in seen or _sequence_number(node) < made_before:
                 continue
             seen.add(node)
             number = getattr(getattr(type(node), "_forward_cls", None), "_aot_id", None)

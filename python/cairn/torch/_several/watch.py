@@ -53,7 +53,7 @@ class Watch:
         # set of code objects -> number of times that the graphs of these functions were planned together
         self._plans = collections.Counter()
         self._parts = {}  # key -> the latest Part with this key
-        self._compiled = {}  # key -> weak reference to the Alive of the latest graph with this key
+        self._compiled = {}  # key -> WeakSet of the Alives of the graphs with this key
         self._codes = {}  # key -> code objects of the functions whose compilation made the graphs with this key
         self._reports = {}  # code object of a function -> GraphReports of all graphs that its compilation made
         self._passes = []  # the passes of the present round, as (Window, number of the run)
@@ -81,7 +81,7 @@ class Watch:
     def compiled(self, part, alive):
         with self._lock:
             self._parts[part.key] = part
-            self._compiled[part.key] = weakref.ref(alive)
+            self._compiled.setdefault(part.key, weakref.WeakSet()).add(alive)
             self._codes.setdefault(part.key, set()).add(_private.compiled_code())
 
     def made(self, reports):
@@ -218,6 +218,9 @@ class Watch:
             passes = [(window, run) for window, run in passes if run in with_backward]
             if spoiled or not any(window.others for window, _ in passes) or _run_in_several_threads():
                 return
+            # The plan of another backend may have freed graphs during the round.
+            if any(key not in self._parts for window, _ in passes for key in (window.part, *dict(window.others))):
+                return
             for part, times in collections.Counter(window.part for window, _ in passes if window.backward).items():
                 self._times[part] = max(self._times[part], times)
             windows = {}
@@ -242,7 +245,7 @@ class Watch:
         # as constants.
         ran = {window.part for window, _ in passes}
         for code in codes:
-            variants = {key for key, graph in self._compiled.items() if code in self._codes[key] and graph() is not None}
+            variants = {key for key, graph in self._compiled.items() if code in self._codes[key] and len(graph)}
             _private.compile_again(code, as_first_time=variants <= ran)
 
     def _drop_unfinished(self):
@@ -256,7 +259,7 @@ class Watch:
 
     def _drop_freed(self):
         """Forgets the windows of graphs that have been freed, for example because their model no longer exists."""
-        freed = {key for key in self._times if self._compiled[key]() is None}
+        freed = {key for key in self._times if not len(self._compiled[key])}
         for key in freed:
             del self._times[key], self._parts[key], self._compiled[key]
         if freed:

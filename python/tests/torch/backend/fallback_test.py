@@ -269,6 +269,20 @@ class Fallback(harness.Fresh):
         self.assertEqual(chosen.report.unknown, ["graph 1 ran while something else recorded memory: a profiler, or Cairn for the whole step"])
         self.assertIn(f"whether all promises are kept is unknown: {chosen.report.unknown[0]}\n", str(chosen.report))
 
+    def test_backward_passes_that_are_never_measured(self):
+        """Tests that measured forward passes alone are no reason to call a promise kept, if each backward pass runs
+        under another profiler."""
+        self.enterContext(harness.new_cache())  # in which no measurement of the graph is stored
+        chosen, model = backend(), two_layers()
+        compiled, kept = torch.compile(model, backend=chosen), []
+        for _ in range(3):
+            loss = compiled(torch.randn(4, 64)).sum()
+            with _private.quiet_profiler(), torch.profiler.profile(profile_memory=True):
+                loss.backward()
+            kept.append(chosen.report.kept)
+        self.assertEqual(kept, [None, None, None])
+        self.assertIn("something else recorded memory", chosen.report.unknown[0])
+
     def test_a_result_whose_gradient_nobody_asks_for(self):
         """Tests runs that are freed without a backward pass. After such a run, the report compares the forward pass
         with the promised peak, until a backward pass has run."""

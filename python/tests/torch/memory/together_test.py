@@ -261,6 +261,21 @@ class Together(harness.Fresh):
         # of all kept results, only the last one counts, in the first step
         self.assertLessEqual(report.promised, really + x.nbytes)
 
+    def test_a_frozen_graph_that_runs_several_times_in_each_step(self):
+        weight = torch.nn.Parameter(torch.randn(64, 64))
+        inputs = [torch.randn(256, 64) for _ in range(4)]
+        chosen = backend("100%")
+        frozen = torch.compile(lambda x: x.sin() * 2, backend=chosen)
+        head = torch.compile(lambda x: (x @ weight).exp().sum(), backend=chosen)
+
+        def step():
+            held = [frozen(x) for x in inputs]
+            head(inputs[0]).backward()
+            return len(held)
+
+        report, _, really = self.run_steps(step, torch.nn.ParameterList([weight]))
+        self.assertEqual((report.promised, report.measured, report.kept), (really, really, True))
+
     def test_a_result_of_a_graph_that_another_graph_writes_is_not_outside(self):
         weight = torch.nn.Parameter(torch.randn(64))
 

@@ -37,6 +37,31 @@ class Nodes(unittest.TestCase):
         with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
             self.assertTrue(_private.saves_by_hooks())
 
+    def test_attributes_of_a_context_that_hide_methods_of_nodes(self):
+        found = []
+
+        class Hides(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.name, ctx.variable, ctx._sequence_nr = "layer", torch.ones(2), 3
+                return x * 2
+
+            @staticmethod
+            def backward(ctx, gradient):
+                found.append((_private.name_of_node(), _private.edges_of_node()))
+                return gradient * 2
+
+        leaf = torch.ones(3, requires_grad=True)
+        first = Hides.apply(leaf)
+        before = _private.nodes_made()
+        last = Hides.apply(first)
+        self.assertIsNone(_private.backward_node([last], before))
+        last.sum().backward()
+        (name, (edge,)), (_, (to_leaf,)) = found
+        self.assertEqual((edge.leaf, edge.size), (None, 12))
+        self.assertIs(to_leaf.leaf, leaf)
+        self.assertNotEqual(name[0], 3)
+
     def test_edges_of_node(self):
         found = []
 

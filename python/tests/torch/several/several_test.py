@@ -338,6 +338,43 @@ class StepsOfSeveralGraphs(harness.Fresh):
                 run(self.x).backward()
         self.assertIsNotNone(chosen.report.step)
 
+    def test_a_plan_of_another_backend_that_frees_graphs(self):
+        """Tests two networks of one class that are compiled block by block with a backend each. A plan of the second
+        backend has the code of both compiled again, so that graphs of the first backend are freed between its
+        passes."""
+        class Block(torch.nn.Module):
+            def __init__(self, width):
+                super().__init__()
+                self.layer = torch.nn.Linear(width, width)
+
+            def forward(self, x):
+                return torch.relu(self.layer(x)).sin().exp().tanh()
+
+        def network(width, chosen):
+            blocks = torch.nn.Sequential(Block(width), Block(width))
+            for block in blocks:
+                block.compile(backend=chosen)
+            return blocks
+
+        found = []
+        for planned in harness.afresh((False, True)):
+            torch.manual_seed(0)
+            one, other = (backend("100%"), backend("85%")) if planned else ("aot_eager", "aot_eager")
+            small, middle, large = network(48, one), network(64, one), network(128, other)
+            losses = []
+            for step in range(4):
+                with harness.cairn_warnings("ignore"):
+                    first, second = small(torch.ones(256, 48)).sum(), middle(torch.ones(256, 64)).sum()
+                    if step >= 2:
+                        large(torch.ones(256, 128)).sum().backward()
+                    first.backward()
+                    losses.append(first.item())
+                    del first
+                    gc.collect()
+                    second.backward()
+            found.append([*losses, *(p.grad.sum().item() for p in [*small.parameters(), *middle.parameters()])])
+        self.assertEqual(*found)
+
     def test_passes_in_the_order_of_a_pipeline(self):
         """Tests passes in the order of a pipeline: several runs wait for their backward passes at the same time. The
         tenth run is due to be measured. This measurement must wait until no earlier run waits for its backward pass."""
