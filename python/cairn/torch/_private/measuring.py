@@ -71,9 +71,39 @@ def is_out_of_memory(error):
     return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or "allocate memory" in str(error)
 
 
+class _Prepared:
+    """Notes whether a profiler of torch is prepared, i.e. warms up, or records. Torch cannot be asked: in the warm-up
+    phase of a schedule, a profiler is not active yet, but a second one that starts and ends would take its trace, and
+    torch would crash when it exports this trace."""
+
+    def __init__(self):
+        self.now = False
+        torch.autograd.profiler._prepare_profiler = self._before(torch.autograd.profiler._prepare_profiler)
+        torch.autograd.profiler._disable_profiler = self._after(torch.autograd.profiler._disable_profiler)
+
+    def _before(self, prepare):
+        @functools.wraps(prepare)
+        def prepared(*args, **kwargs):
+            self.now = True
+            return prepare(*args, **kwargs)
+
+        return prepared
+
+    def _after(self, disable):
+        @functools.wraps(disable)
+        def disabled(*args, **kwargs):
+            self.now = False
+            return disable(*args, **kwargs)
+
+        return disabled
+
+
+_prepared = _Prepared()
+
+
 def profiler_runs():
-    """Returns whether a profiler of torch is active. If so, a second one cannot start."""
-    return torch._C._autograd._profiler_enabled()
+    """Returns whether a profiler of torch is active or prepared in any thread. If so, a second one must not start."""
+    return _prepared.now or torch.autograd.profiler._is_profiler_enabled or torch._C._autograd._profiler_enabled()
 
 
 @contextlib.contextmanager

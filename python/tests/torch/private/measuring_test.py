@@ -4,6 +4,7 @@ changes no settings."""
 import os
 import subprocess
 import sys
+import threading
 import unittest
 import unittest.mock
 
@@ -24,6 +25,23 @@ class Measuring(unittest.TestCase):
         block = next(i for i, e in enumerate(events) if e[4] == "cairn:block")
         sizes = [e[1:4] for e in events[block:] if e[1]]
         self.assertEqual(sizes, [(4000, address, "cpu"), (-4000, address, "cpu")])
+
+    def test_a_profiler_that_warms_up_and_one_of_another_thread(self):
+        """Tests the phases in which torch itself does not call a profiler active, but a second one would take its
+        trace."""
+        found = []
+        schedule = torch.profiler.schedule(wait=1, warmup=1, active=1, repeat=1)
+        with _private.quiet_profiler():
+            with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], schedule=schedule) as profiler:
+                for _ in range(4):
+                    found.append(_private.profiler_runs())
+                    profiler.step()
+            with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
+                thread = threading.Thread(target=lambda: found.append(_private.profiler_runs()))
+                thread.start()
+                thread.join()
+        self.assertEqual(found, [False, True, True, False, True])
+        self.assertFalse(_private.profiler_runs())
 
     def test_quiet_profiler(self):
         before = os.environ.get("KINETO_LOG_LEVEL")
