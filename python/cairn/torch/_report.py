@@ -97,11 +97,19 @@ class GraphReport:
     shared_inputs: list = dataclasses.field(default_factory=list)
     read_again: list = dataclasses.field(default_factory=list)  # inputs that are read again after the forward pass
     buffers_read_again: list = dataclasses.field(default_factory=list)  # like read_again, for tensors of modules
+    # whether operations run again that ``recomputed`` does not contain: those within regions, and those that a policy
+    # (MUST_RECOMPUTE) names
+    recomputes_more: bool = False
     results_read_again: bool = False  # whether recomputation reads results of the forward pass
     link: str = ""  # link to the host's memory that the plan assumes; empty: nothing moves to the host
     offloaded: list = dataclasses.field(default_factory=list)  # Items whose outputs move to the host and come back
     host_peak: int = 0  # largest number of bytes on the host at one time
     waiting: float = 0.0  # time in which operations wait for copies, as a fraction of the time without a budget
+
+    @property
+    def recomputes(self):
+        """Returns whether an operation of the forward pass runs again in the backward pass."""
+        return bool(self.recomputed or self.recomputes_more)
 
     @property
     def met(self):

@@ -13,7 +13,7 @@ from .._offload.link import offload_of
 from .._plan import solve
 from .._plan.partition import Options
 from .._several.watch import Watch
-from .compiling import Compiling, LeastRegions
+from .compiling import Compiling, OtherRegions, RegionPlans
 from .fallback import run_guarded
 from .repeated import same_graph_again
 
@@ -313,14 +313,16 @@ class Backend:
         self.tell(f"{names} runs without a budget, as its schedule could not be run: {reason}")
 
     def _compiled_with_regions(self, module, example_inputs):
-        """Compiles the module. If it cannot meet its budget otherwise, plans its regions for the least memory."""
-        try:
-            return self.compile(module, example_inputs)
-        except LeastRegions:
-            return self.compile(module, example_inputs, least_regions=True)
+        """Compiles the module, several times if its regions must be planned in another way."""
+        plans = RegionPlans()
+        while True:
+            try:
+                return self.compile(module, example_inputs, plans)
+            except OtherRegions as error:
+                plans = error.plans
 
-    def compile(self, module, example_inputs, least_regions=False):
-        compiling = Compiling(self, example_inputs, least_regions)
+    def compile(self, module, example_inputs, region_plans=RegionPlans()):
+        compiling = Compiling(self, example_inputs, region_plans)
         try:
             compiled = _private.aot_autograd(
                 fw_compiler=compiling.forward, bw_compiler=compiling.backward, inference_compiler=compiling.inference,

@@ -7,6 +7,7 @@ import torch
 
 from .. import _private
 from .._errors import InfeasibleError
+from .._graph import regions
 from .._inputs.read_again import ReadAgain
 from .._memory.peak import Measured
 from .._memory.together import Alive, held_by_graphs_of
@@ -20,22 +21,31 @@ from .._rewrite.tangents import Tangents
 from .._several.points import Part
 
 
-class LeastRegions(Exception):
-    """Raised if a graph cannot meet its budget as its regions are planned, but perhaps if they are planned for the least
-    memory."""
+class OtherRegions(Exception):
+    """Raised if a graph must be compiled once more, with other plans of its regions. ``plans``: a RegionPlans."""
 
-    def __init__(self):
-        super().__init__("the regions of the graph must be planned for less memory")
+    def __init__(self, plans):
+        super().__init__("the regions of the graph must be planned in another way")
+        self.plans = plans
+
+
+@dataclasses.dataclass(frozen=True)
+class RegionPlans:
+    """Says how the regions (torch.compiler.nested_compile_region) of a graph are planned."""
+
+    least: bool = False  # for the least memory, not only within the graph's budget
+    # Whether operations that read an argument of a region run once, because the argument may be an input that is written
+    # between the passes.
+    read_once: bool = False
 
 
 class Compiling:
-    """Holds the state of one graph while AOTAutograd compiles it, and afterwards while it runs. ``least_regions``:
-    whether the graph's regions (torch.compiler.nested_compile_region) are planned for the least memory."""
+    """Holds the state of one graph while AOTAutograd compiles it, and afterwards while it runs."""
 
-    def __init__(self, owner, inputs=(), least_regions=False):
+    def __init__(self, owner, inputs=(), region_plans=RegionPlans()):
         self.owner = owner
         self.inputs = inputs  # the inputs for which the graph is compiled
-        self.least_regions, self.has_regions = least_regions, False
+        self.region_plans, self.has_regions = region_plans, False
         self.report = None
         self.measured = None
         self.share = None  # a share.Share, which turns a budget in percent into bytes; None without a backward pass
@@ -62,8 +72,8 @@ class Compiling:
 
     def _try_least_regions(self):
         """Has the graph compiled once more, with its regions planned for the least memory, unless they are already."""
-        if self.has_regions and not self.least_regions:
-            raise LeastRegions() from None
+        if self.has_regions and not self.region_plans.least:
+            raise OtherRegions(dataclasses.replace(self.region_plans, least=True)) from None
 
     def _partition(self, joint, *, num_fwd_outputs, static_lifetime_input_indices=None, **_):
         options = self.owner.options
@@ -75,6 +85,8 @@ class Compiling:
             static_indices=static_lifetime_input_indices, largest=self.share.largest, inputs=self.inputs,
             or_least=self.share.or_least, among=among)
         trace = prepared.trace
+        if trace.has_unsafe_regions and not self.region_plans.read_once:
+            raise OtherRegions(dataclasses.replace(self.region_plans, read_once=True))
         if solved.unmet is not None:
             self._try_least_regions()
         self.share.planned(self.report, solved.unmet, among)
@@ -102,14 +114,18 @@ class Compiling:
     def _partition_region(self, joint, num_fwd_outputs):
         """Plans a region, i.e. a subgraph that the graph calls (torch.compiler.nested_compile_region). In the plan of
         the graph, the call of the region is one operation. The operations inside of the region are planned with the
-        graph's budget or, if ``least_regions`` is set or the budget cannot be met, for the least memory. The region's
-        memory is measured together with that of the graph."""
+        graph's budget or, if the graph then cannot meet it, for the least memory. The region's memory is measured together
+        with that of the graph."""
         self.has_regions = True
         options = dataclasses.replace(self.owner.options, offload=None)
-        if self.least_regions:
+        if self.region_plans.least:
             options = dataclasses.replace(options, budget="min")
-        return partition(joint, options, name="region", num_fwd_outputs=num_fwd_outputs, static_indices=(),
-                         or_least=lambda baseline: True)[:2]
+        forward, backward, prepared, solved, report = partition(
+            joint, options, name="region", num_fwd_outputs=num_fwd_outputs, static_indices=(), or_least=lambda baseline: True,
+            all_shared=self.region_plans.read_once)
+        names, _ = prepared.trace.read_again(solved.steps)
+        regions.mark(backward, names, report.recomputes)
+        return forward, backward
 
     def forward(self, module, inputs):
         _private.hide_writes()

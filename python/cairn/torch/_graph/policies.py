@@ -15,6 +15,7 @@ from .nondeterministic import repeats_bitwise
 
 EARLY, LATE = "before the border", "behind the border"  # the two runs of a split operation
 _KEY = "cairn_run"  # key in a node's meta for EARLY or LATE
+_COPY = "cairn_copy"  # True in the meta of a copy for the backward pass, or of a view of one
 _ONCE = "cairn_once"  # True in the meta of a node that never_recompute= names
 
 
@@ -48,6 +49,11 @@ def run_of(node):
     return node.meta.get(_KEY)
 
 
+def is_copy(node):
+    """Returns whether a node of the backward pass is a copy of one of the forward pass."""
+    return node.meta.get(_COPY, False)
+
+
 def split_recomputed(graph, forward_outputs, shared=()):
     """Splits the MUST_RECOMPUTE operations of a joint graph in place, and returns the number of copies. An operation is
     not split if it must run once, for example because it is random, if it reads inputs that may be written between the
@@ -62,7 +68,7 @@ def split_recomputed(graph, forward_outputs, shared=()):
             with graph.inserting_before(node):
                 for source in sorted(_needed_for(node, again, copies), key=again.get):
                     copies[source] = new = graph.node_copy(source, lambda n: copies.get(n, n))
-                    new.meta = dict(source.meta)
+                    new.meta = {**source.meta, _COPY: True}
                     _private.set_side(new, True)
                     if not operators.is_view(source):
                         source.meta[_KEY], new.meta[_KEY] = EARLY, LATE

@@ -15,7 +15,7 @@ from .. import _private
 from .._rewrite.random import state_bytes
 from .._rewrite.tangents import is_missing
 from .._step.one_parameter import is_kept_as_gradient
-from . import operators, policies
+from . import operators, policies, regions
 from .nondeterministic import repeats_bitwise
 from .trace import Operation, Storage, Trace
 
@@ -252,6 +252,8 @@ class _Reader:
             # If the operation ran again after the forward pass, it would read values that have been overwritten.
             op.pinned = op.pinned or statistics is None
             self.read_before_writes.append(op)
+        if any(self._is_mutated(a) or self._stands_in(a, self.shared) for a in regions.read_again(node)):
+            trace.has_unsafe_regions = True
         if self.tangents and trace.border is None and any(self._stands_in(a, self.shared) for a in node.all_input_nodes):
             op.pinned = True
             self.read_before_writes.append(op)

@@ -6,11 +6,17 @@ new tensors, although they take no memory of their own.
 
 import operator
 
+import torch
+
 
 from .. import _private
 from . import operators
 
 BEFORE_ARGUMENTS = 2  # a call's first arguments are the region's module and its name
+# Keys in meta. In the meta of a region's placeholder: whether operations of the forward pass read it again. In the meta
+# of a call: a list of this for all placeholders.
+_AGAIN = "cairn_read_again"
+_RECOMPUTES = "cairn_recomputes"  # in the meta of a region's module, and of a call: see recomputes()
 
 
 def module_of(node):
@@ -41,18 +47,40 @@ def function_of(module):
     return lambda *args: tuple(None if i in returned else value for i, value in enumerate(module(*args)))
 
 
-def read_arguments(graph):
+def prepare(graph):
     """Changes the nodes that read a region's results: in place of a result that is one of the region's arguments, they
-    read the argument. Such a result becomes None in the description of the call's results (``meta["val"]``)."""
+    read the argument. Such a result becomes None in the description of the call's results (``meta["val"]``). Also
+    copies what mark() has noted to the meta of the call."""
     for call in [n for n in graph.nodes if n.op == "call_function" and operators.is_region(n)]:
-        returned = _returned_arguments(module_of(call))
-        if not returned:
-            continue
+        module = module_of(call)
+        call.meta[_RECOMPUTES] = module.meta.get(_RECOMPUTES, False)
+        call.meta[_AGAIN] = [n.meta.get(_AGAIN, False) for n in module.graph.find_nodes(op="placeholder")]
+        returned = _returned_arguments(module)
         for part in list(call.users):
             if part.target is operator.getitem and part.args[1] in returned:
                 part.replace_all_uses_with(call.args[BEFORE_ARGUMENTS + returned[part.args[1]]])
                 graph.erase_node(part)
         call.meta["val"] = tuple(None if i in returned else value for i, value in enumerate(call.meta["val"]))
+
+
+def mark(backward, names, recomputes):
+    """Notes in the module of a region's backward pass what it computes again. ``names``: of the placeholders that
+    operations of the forward pass read when they run again. ``recomputes``: whether operations run again."""
+    backward.meta[_RECOMPUTES] = recomputes
+    for node in backward.graph.find_nodes(op="placeholder"):
+        node.meta[_AGAIN] = node.name in names
+
+
+def recomputes(node):
+    """Returns whether a node calls the backward pass of a region, in which operations of the forward pass run again."""
+    return node.meta.get(_RECOMPUTES, False)
+
+
+def read_again(node):
+    """Returns the arguments of a node that operations of the forward pass read when they run again within the region
+    that the node calls."""
+    return [argument for argument, again in zip(node.args[BEFORE_ARGUMENTS:], node.meta.get(_AGAIN, ()))
+            if again and isinstance(argument, torch.fx.Node)]
 
 
 def _returned_arguments(module):

@@ -16,6 +16,7 @@ import cairn
 from .. import _private
 from .._offload.places import base_nodes
 from .._step.one_parameter import Update
+from . import policies, regions
 from .layouts import Layouts
 
 
@@ -87,6 +88,8 @@ class Trace:
         self.elsewhere = {}  # device other than ``device`` -> bytes on it, which are not in the budget
         self.sizes = []  # the tracer's sizes of storages; they may be symbolic
         self.sized_by_data = []  # names of operations whose results have an unbounded size that depends on data
+        # whether a region's backward pass computes again from inputs that may be written between the passes
+        self.has_unsafe_regions = False
         self.branching = []  # names of operations for which data decide which code they run, such as torch.cond
         self.estimated = []  # operations whose cost or scratch could not be measured
         self.layouts = Layouts()  # the layouts that kernels really choose, once they are measured
@@ -144,9 +147,11 @@ class Trace:
         again)."""
         if self.border is None:
             return [], False
-        late = {self.operations[step] for step in steps[steps.index(self.border.index):]}
-        read = {leaf for op in late if op.index < self.border.index and op.node is not None
-                for argument in op.node.all_input_nodes for leaf in self.storages(argument)}
+        late = [op for step in steps[steps.index(self.border.index):] if (op := self.operations[step]).node is not None]
+        again = [argument for op in late for argument in (
+            op.node.all_input_nodes if op.index < self.border.index or policies.run_of(op.node) is policies.LATE
+            else regions.read_again(op.node))]
+        read = {leaf for argument in again for leaf in self.storages(argument)}
         inputs = {storage for storage in read if storage.producer is None}
         return [node.name for node in self.structure if node.op == "placeholder"
                 and inputs.intersection(self.storages(node))], any(storage.keep for storage in read - inputs)

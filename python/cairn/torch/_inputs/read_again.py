@@ -37,7 +37,7 @@ class ReadAgain:
         of_callers = [names.index(name) for name in self.report.read_again if name in names]
         inputs = of_callers + [names.index(name) for name in self.report.buffers_read_again if name in names]
         results = range(self.split) if self.report.results_read_again else self._views_of_saved(module)
-        reads_again = bool(self.report.recomputed or inputs or results)
+        reads_again = bool(self.report.recomputes or inputs or results)
 
         def call(args):
             if not (reads_again or _private.saves_by_hooks()):
@@ -62,7 +62,7 @@ class ReadAgain:
 
     def backward(self, run, module):
         names = input_names(module)
-        if self.report.recomputed and _private.saved_by_compiled_hooks(names, self.saved):
+        if self.report.recomputes and _private.saved_by_compiled_hooks(names, self.saved):
             self._tell_of_hooks("may return")
 
         def call(args):
@@ -118,7 +118,7 @@ class ReadAgain:
             f"{self.report.name}: hooks on saved values {give} other values than they got; recomputation starts from these")
 
     def _check(self, before, given):
-        if self.report.recomputed and before.written_behind_hooks(given):
+        if self.report.recomputes and before.written_behind_hooks(given):
             self.owner.tell(
                 f"{self.report.name}: hooks on saved values hide from torch that one of them, for example a parameter, was written "
                 "in place before the backward pass; recomputation reads the new value, and all else the old one")
@@ -133,7 +133,7 @@ class ReadAgain:
                 f"{self.report.name}: {what} was written between forward and backward, where torch did not notice (by numpy, "
                 "DLPack, .data, a returned view, or a kernel that tells nobody), and the backward pass reads it: hand on a copy, or "
                 "write it after the backward pass; backend(..., inputs='changing') computes what is made of inputs once")
-        if not self.report.recomputed:
+        if not self.report.recomputes:
             return
         if before.kernels != _private.kernel_settings():
             self.owner.tell(

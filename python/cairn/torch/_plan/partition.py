@@ -83,7 +83,7 @@ def _tidy(graph, forward_outputs):
     """Changes a traced graph in place into the form that the rest of the package expects: simplified batch norms,
     results of the forward pass before the backward pass, and nodes marked by pass."""
     simplify(graph)
-    regions.read_arguments(graph)
+    regions.prepare(graph)
     results = _private.outputs(graph)[:forward_outputs or 0]
     move_results(graph, results)
     _private.tell_sides(graph, results)
@@ -248,8 +248,9 @@ def _advice(trace):
 
 
 def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=0, inputs=(), or_least=lambda baseline: False,
-              among=None):
+              among=None, all_shared=False):
     """Schedules a joint module and cuts it. Returns (forward module, backward module, Prepared, Solved, GraphReport).
+    ``all_shared``: whether operations that read any input run once, as if all inputs could be written at any time.
     ``inputs``: present inputs of the captured function, among them parameters that may be updated in the backward pass.
     ``or_least(peak without a budget)``: a function that returns whether to use the least budget known if the budget is
     not met.
@@ -272,7 +273,7 @@ def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=
         shared += [n for n, value in zip(primals, given) if n in of_module and sharing.is_buffer_of_others(value)]
     else:
         shared = list(others) if options.inputs == "changing" else []
-    shared += [n for n in sharing.read_by_as_strided(joint.graph, primals) if n not in shared]
+    shared += [n for n in (primals if all_shared else sharing.read_by_as_strided(joint.graph, primals)) if n not in shared]
     unnamed = policies.never_recompute(joint.graph, options.never_recompute)
     policies.split_recomputed(joint.graph, num_fwd_outputs, shared)
     prepared = prepare_within(
@@ -290,6 +291,8 @@ def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=
                                                update_function=options.updates.function() if trace.updated else None,
                                                transfers=solved.transfers)
     prepared.seconds["rewrite"] = time.monotonic() - begin
+    nodes = [op.node for op in trace.operations if op.node is not None]
+    report.recomputes_more = any(policies.run_of(node) is policies.LATE or regions.recomputes(node) for node in nodes)
     report.shared_inputs, report.unnamed = [n.name for n in shared], unnamed
     if options.inputs != "stable":
         read_again, report.results_read_again = trace.read_again(solved.steps)

@@ -9,6 +9,7 @@ import operator
 import torch
 
 from .. import _private
+from .._graph import policies, regions
 from .._graph.operators import generator_device, is_view, of_gradients, schema_name
 from .._offload.places import Places
 from . import random
@@ -42,7 +43,7 @@ class Rewriter:
         self.first_side = None  # the new nodes before the border
         of_backward = of_gradients(source)
         for node in source.nodes:
-            node.meta[_OF_FORWARD] = not _private.is_backward(node) and node not in of_backward
+            node.meta[_OF_FORWARD] = policies.is_copy(node) or (not _private.is_backward(node) and node not in of_backward)
             node.meta[_OF_GRADIENT] = trace.is_gradient(node)
             if node.op in ("placeholder", "get_attr"):
                 self.newest[node] = self._copy(node)
@@ -223,7 +224,8 @@ def _is_part(trace, node):
 def _is_read_again(node, early=()):
     """Returns whether an operation of the forward pass that is not in ``early``, i.e. that runs again, reads the node
     or a view of it."""
-    return any(user.meta.get(_OF_FORWARD) and user not in early and (not is_view(user) or _is_read_again(user, early))
+    return any(node in regions.read_again(user) or
+               (user.meta.get(_OF_FORWARD) and user not in early and (not is_view(user) or _is_read_again(user, early)))
                for user in node.users)
 
 
@@ -262,6 +264,11 @@ def _effect_names(rewriter, backward):
 
 
 class _WithoutAutocast(torch.fx.Interpreter):
+    def call_function(self, target, args, kwargs):
+        if target is torch.ops.higher_order.invoke_subgraph:
+            return _WithoutAutocast(args[0]).run(*args[regions.BEFORE_ARGUMENTS:])
+        return super().call_function(target, args, kwargs)
+
     def run_node(self, node):
         with _private.no_autocast() if node.meta.get(_OF_FORWARD) else contextlib.nullcontext():
             return super().run_node(node)
