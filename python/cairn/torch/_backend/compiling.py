@@ -5,6 +5,8 @@ import dataclasses
 
 import torch
 
+import cairn
+
 from .. import _private
 from .._errors import InfeasibleError
 from .._graph import regions
@@ -55,6 +57,8 @@ class Compiling:
         self.read_again = None  # a read_again.ReadAgain, which checks the values that recomputation reads
         # Settings that decide which kernels run, such as TF32, when the last forward pass began.
         self.kernels = _private.kernel_settings()
+        # Kernel settings under which random numbers are drawn in the right order; None: under all.
+        self.right_kernels = None
         self.kernels_behind = self.kernels  # kernel settings when the latest pass (forward or backward) began
         self.autocast_behind = set()  # the values (True, False) that "autocast is active" has had in backward passes
         self.hooks = False  # whether there were saved-tensor hooks when the graph was measured
@@ -85,6 +89,8 @@ class Compiling:
             static_indices=static_lifetime_input_indices, largest=self.share.largest, inputs=self.inputs,
             or_least=self.share.or_least, among=among)
         trace = prepared.trace
+        if prepared.draws_by_layout:
+            self.right_kernels = _private.kernel_settings(of_threads=False)
         if trace.has_unsafe_regions and not self.region_plans.read_once:
             raise OtherRegions(dataclasses.replace(self.region_plans, read_once=True))
         if solved.unmet is not None:
@@ -117,7 +123,8 @@ class Compiling:
         graph's budget or, if the graph then cannot meet it, for the least memory. The region's memory is measured together
         with that of the graph."""
         self.has_regions = True
-        options = dataclasses.replace(self.owner.options, offload=None)
+        # In a region, layouts of arguments are unknown, so random operations do not run again (random="replay").
+        options = dataclasses.replace(self.owner.options, offload=None, replay=False)
         if self.region_plans.least:
             options = dataclasses.replace(options, budget="min")
         forward, backward, prepared, solved, report = partition(
@@ -198,6 +205,11 @@ class Compiling:
         """Measures the graph again if settings of kernels have changed, or if saved-tensor hooks have been added or
         removed. When settings change, torch.compile compiles again only for some of them. For all others the plan stays
         the same, although kernels may need more memory than before. Hooks may need memory that no plan contains."""
+        if self.right_kernels not in (None, _private.kernel_settings(of_threads=False)):
+            raise cairn.InputError(
+                f"{self.report.name}: kernel settings (mkldnn, precision, determinism) differ from those when this was planned; "
+                "kernels may lay out values in another way, and random='replay' would draw other numbers: "
+                "torch._dynamo.reset() has it planned anew, and random='keep' works under all settings")
         now, hooks = _private.kernel_settings(), _private.saves_by_hooks()
         turned = now != self.kernels
         if (turned or hooks != self.hooks) and self.measured is not None:

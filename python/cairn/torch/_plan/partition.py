@@ -101,6 +101,8 @@ class Prepared:
     baseline_sizes: Sizes  # memory and time of the graph without a budget
     # texts that say which kernels could not be compiled, and why
     not_fused: list = dataclasses.field(default_factory=list)
+    # whether random numbers are drawn in the order of layouts that kernels choose under the present settings
+    draws_by_layout: bool = False
 
     @functools.cached_property
     def key(self):
@@ -113,7 +115,7 @@ def prepare_within(graph, options, *, largest=0, always_rewrite=False, not_again
     that a schedule can save more memory, and prepares the rewritten graph. If Inductor compiles kernels, fuses
     operations before all this. ``largest``: the largest peak of earlier graphs; 100% of a budget in percent is at least
     this peak. ``not_again``: placeholders whose readers must not be copied into the backward pass (fuse())."""
-    failed, compiling = [], 0.0
+    failed, compiling, draws_by_layout = [], 0.0, False
     if options.inductor is not None:
         begin = time.monotonic()
         failed = _fuse(graph, options, not_again, reading)
@@ -124,16 +126,16 @@ def prepare_within(graph, options, *, largest=0, always_rewrite=False, not_again
     sizes = sizes_of(trace, baseline.cost, range(built.node_count))
     goal = solve.budget_bytes(options.budget, max(baseline.peak, largest))
     if always_rewrite or goal is None or goal < baseline.peak:
-        split = dropout.split(graph, trace.layouts)
         replay = options.replay and any(is_random(node) for node in graph.nodes)
-        if replay:
-            random.free_of_inputs(graph, trace.layouts)
+        split = dropout.split(graph, trace.layouts, alone=replay)
+        freed = replay and random.free_of_inputs(graph, trace.layouts)
+        draws_by_layout = replay and bool(split or freed)
         if split or replay:
             trace, built, more = prepare(graph, options, replay=replay, **reading)
             seconds = {part: seconds[part] + more[part] for part in more}
     if options.inductor is not None:
         seconds["compile kernels"] = compiling
-    return Prepared(trace, built, seconds, goal, baseline, sizes, failed)
+    return Prepared(trace, built, seconds, goal, baseline, sizes, failed, draws_by_layout)
 
 
 def _fuse(graph, options, not_again, reading):
@@ -141,7 +143,7 @@ def _fuse(graph, options, not_again, reading):
     compute the same results under all budgets. Returns the result of fuse()."""
     _tidy(graph, reading.get("forward_outputs"))
     if dropout.present(graph):
-        dropout.split(graph, prepare(graph, options, **reading)[0].layouts)
+        dropout.split(graph, prepare(graph, options, **reading)[0].layouts, alone=options.replay)
     return fuse(graph, options.inductor, changing=reading.get("shared", ()), not_again=not_again)
 
 

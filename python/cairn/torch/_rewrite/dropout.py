@@ -31,9 +31,16 @@ def dropout_mask(shape, strides, p):
     return torch.empty_strided(shape, strides, dtype=torch.bool, device="cpu").bernoulli_(1 - p)
 
 
-dropout_mask.runs_again = dropout_mask.draws = True
+def mask_like(x, p):
+    """Draws the mask that ``native_dropout`` draws on the CPU for the input ``x``, with the same bits and layout."""
+    return torch.empty_like(x, dtype=torch.bool).bernoulli_(1 - p)
+
+
+for _draws in (dropout_mask, mask_like):
+    _draws.runs_again = _draws.draws = True
 
 _checked = {}
+_SIZES = (7, 8, 9, 10, 3, 2, 3, 2)  # of the tensors with which _agrees() compares: different, but few elements
 
 
 def present(graph):
@@ -45,10 +52,11 @@ def _is_drawn(node):
     return argument(node, "train") is True and isinstance(argument(node, "p"), float) and not must_save(node)
 
 
-def split(graph, layouts):
-    """Splits the dropouts of an FX graph in place, and returns their number. If possible, masks are drawn without the
-    input, which then need not be in memory when a mask is drawn again. This is possible only if ``layouts`` knows the
-    layout of the input, because the mask has the same layout and is filled in the order of its memory."""
+def split(graph, layouts, alone=False):
+    """Splits the dropouts of an FX graph in place, and returns their number. ``alone``: whether masks are drawn without
+    the input if possible; the input then need not be in memory when a mask is drawn again. This is possible only if
+    ``layouts`` knows the layout of the input, because the mask has the same layout and is filled in the order of its
+    memory. If kernels later choose another layout, for example because settings changed, such a mask is wrong."""
     count, of_backward = 0, of_gradients(graph)
     for node in graph.find_nodes(op="call_function", target=torch.ops.aten.native_dropout.default):
         if not _is_drawn(node):
@@ -56,15 +64,17 @@ def split(graph, layouts):
         out = [part for part in node.users if part.target is operator.getitem and part.args[1] == 0]
         x, p = node.args[0], argument(node, "p")
         value = x.meta["val"]
-        strides = layouts.strides(x) if all(isinstance(size, int) for size in value.shape) else None
+        on_cpu = value.device.type == "cpu"
+        strides = layouts.strides(x) if (alone or not on_cpu) and all(isinstance(size, int) for size in value.shape) else None
         if strides is not None and not is_dense(value.shape, strides):
             strides = None
         if len(out) != 1 or not _agrees(value, p, strides):
             continue
         mask = _split_one(graph, node, out[0], p)
-        if strides is not None and value.device.type == "cpu":
+        if on_cpu:
             with graph.inserting_before(node):
-                drawn = graph.call_function(dropout_mask, (list(value.shape), strides, p))
+                drawn = graph.call_function(*(mask_like, (x, p)) if strides is None else (
+                    dropout_mask, (list(value.shape), strides, p)))
             drawn.meta = dict(mask.meta)
             if node in of_backward:  # marks it, because the new node has no inputs that tell its pass
                 _private.set_side(drawn, True)
@@ -111,10 +121,12 @@ def _agrees(value, p, strides):
     if value.device.type not in ("cpu", "cuda") or (strides is None and value.device.type != "cpu"):
         return False
     order = () if strides is None else tuple(sorted(range(len(strides)), key=lambda i: (-strides[i], i)))
+    if len(order) > len(_SIZES):
+        return False
     key = value.device.type, value.dtype, p, order
     if key not in _checked:
         with _private.no_modes():
-            sizes, places = [7 + i for i in order] or [4096], [order.index(i) for i in range(len(order))] or [0]
+            sizes, places = [_SIZES[i] for i in order] or [4096], [order.index(i) for i in range(len(order))] or [0]
             x = torch.randn(sizes, device=value.device).to(value.dtype).permute(places)
             state = torch.get_rng_state()
             out, mask = torch.ops.aten.native_dropout.default(x, p, True)

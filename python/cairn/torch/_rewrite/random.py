@@ -67,8 +67,8 @@ _OF_SHAPE = {
 def free_of_inputs(graph, layouts):
     """Changes an FX graph in place, so that operators such as rand_like get a shape instead of a tensor. The tensor
     then need not be in memory when the operation runs again. Changes only operations whose result ``layouts`` knows to
-    be contiguous, because numbers are drawn in the order of memory."""
-    of_backward = of_gradients(graph)
+    be contiguous, because numbers are drawn in the order of memory. Returns the number of changed operations."""
+    of_backward, count = of_gradients(graph), 0
     for like, target in _OF_SHAPE.items():
         for node in graph.find_nodes(op="call_function", target=like):
             value = node.meta["val"]
@@ -79,3 +79,5 @@ def free_of_inputs(graph, layouts):
                 node.target = target
                 node.args = (list(value.shape), *node.args[1:])
                 node.kwargs = {"dtype": value.dtype, "device": value.device}
+                count += 1
+    return count

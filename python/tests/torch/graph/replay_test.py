@@ -14,7 +14,7 @@ from cairn.torch._plan import partition
 from cairn.torch._rewrite import dropout
 
 WORK = 1_000_000
-RANDOM = ("dropout_mask", "aten.native_dropout.default", "aten.rand", "aten.bernoulli")
+RANDOM = ("dropout_mask", "mask_like", "aten.native_dropout.default", "aten.rand", "aten.bernoulli")
 backend = functools.partial(cairn.torch.backend, fallback=False, work_limit=WORK, random="replay")
 
 
@@ -120,8 +120,8 @@ class Replayed(harness.Fresh):
         self.check(*harness.gpt(batch=8, length=64), replays=False)
 
     def test_sizes_that_are_symbolic(self):
-        """Tests dropouts with symbolic sizes. Their masks cannot be drawn without the input of the dropout, so whole
-        dropouts must be replayed."""
+        """Tests dropouts with symbolic sizes. Their masks cannot be drawn without the input of the dropout, which
+        must be there when a mask is drawn again."""
         self.check(Masks(6), (torch.randn(512, 64),), dynamic=True)
 
     def test_noise_and_several_kinds_of_dropout(self):

@@ -1,6 +1,7 @@
 """Tests that results are not silently different if kernels choose other layouts than the tracer assumes, if they round
 differently, or if they have races."""
 
+import contextlib
 import itertools
 import unittest
 
@@ -83,6 +84,50 @@ class Heads(torch.nn.Module):
             for layer, norm in zip(self.layers, self.norms):
                 x = torch.relu(norm(layer(x)))
         return x.float().square().mean()
+
+
+class LayoutsThatChange(harness.Fresh):
+    """Tests layouts that kernels choose otherwise after the graph was planned. Random numbers are drawn in the order of
+    memory."""
+
+    def trained(self, chosen, change):
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+        layers = torch.nn.ModuleList(torch.nn.Conv2d(8, 8, 3, padding=1) for _ in range(3))
+
+        def loss(x):
+            for layer in layers:
+                x = torch.tanh(F.dropout(layer(x), 0.3)) + torch.rand_like(layer(x))
+            return x.square().mean()
+
+        compiled, losses = torch.compile(loss, backend=chosen), []
+        for step in range(2):
+            with change(layers) if step else contextlib.nullcontext(), harness.cairn_warnings("ignore"):
+                losses.append(compiled(torch.randn(4, 8, 9, 9)))
+                losses[-1].backward()
+        return [*losses, *(p.grad for p in layers.parameters())]
+
+    @staticmethod
+    def settings(layers):
+        layers.to(memory_format=torch.channels_last)
+        return torch.backends.mkldnn.flags(enabled=False)
+
+    @staticmethod
+    def weights(layers):
+        layers.to(memory_format=torch.channels_last)
+        return contextlib.nullcontext()
+
+    def test_masks_of_dropout(self):
+        for change in (self.settings, self.weights):
+            with self.subTest(change.__name__):
+                self.assertTrue(all(map(torch.equal, self.trained("aot_eager", change), self.trained(backend("min"), change))))
+
+    def test_numbers_that_are_drawn_again(self):
+        def turned(layers):
+            return torch.backends.mkldnn.flags(enabled=False)
+
+        with self.assertRaisesRegex(cairn.InputError, "random='replay' would draw other numbers"):
+            self.trained(backend("min", random="replay"), turned)
 
 
 class KernelsAsTheyWereChosen(Same):
