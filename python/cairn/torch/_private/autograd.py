@@ -12,10 +12,20 @@ _VIEWS = 4  # largest number of nodes of views that are followed to find the wri
 
 def accumulates(leaf):
     """Returns whether the running backward pass adds to this leaf's gradient."""
+    return _will_run(leaf) is True
+
+
+def is_returned(leaf):
+    """Returns whether the running backward pass returns this leaf's gradient to the caller (torch.autograd.grad)."""
+    return _will_run(leaf) is None
+
+
+def _will_run(leaf):
+    """Returns whether the node that adds to the leaf's gradient will run. None: the gradient is returned instead."""
     try:
         return torch._C._will_engine_execute_node(torch.autograd.graph.get_gradient_edge(leaf).node)
-    except RuntimeError:  # torch.autograd.grad returns the gradient to the caller instead
-        return False
+    except RuntimeError:
+        return None
 
 
 def metadata_of_node():

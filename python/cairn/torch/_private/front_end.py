@@ -12,6 +12,7 @@ import weakref
 import torch
 from torch._dynamo import pgo, symbolic_convert, trace_rules
 from torch._dynamo.exc import SkipFrame, TensorifyScalarRestartAnalysis
+from torch.optim.swa_utils import AveragedModel
 
 from . import optimizers
 from .running import SharedContext
@@ -32,10 +33,17 @@ class _LeftToPython(SharedContext):
                       if not kind.__module__.startswith("torch.") and "step" in vars(kind)}
         for kind, step in self.steps.items():
             kind.step = _disabled(step)
+        self.update = AveragedModel.update_parameters
+        AveragedModel.update_parameters = _disabled(self.update)
 
     def end(self):
         trace_rules.FORCE_SKIP_FILES.difference_update(self.files)
+        AveragedModel.update_parameters = self.update
         for kind, step in self.steps.items():
+            # Torch wraps the method when the first optimizer of a class is made, so that it calls hooks.
+            if getattr(kind.step, "hooked", False) and not getattr(step, "hooked", False):
+                step = torch.optim.Optimizer.profile_hook_step(step)
+                step.hooked = True
             kind.step = step
 
 
@@ -54,7 +62,9 @@ def _subclasses(kind):
 @functools.cache
 def _python_files():
     root = pathlib.Path(torch.__file__).parent
-    files = [*(root / "optim").rglob("*.py"), root / "nn" / "utils" / "clip_grad.py", root / "amp" / "grad_scaler.py"]
+    # AveragedModel runs a model's forward pass, which is compiled.
+    optimizing = [file for file in (root / "optim").rglob("*.py") if file.name != "swa_utils.py"]
+    files = [*optimizing, root / "nn" / "utils" / "clip_grad.py", root / "amp" / "grad_scaler.py"]
     # The last file contains functions of Cairn that optimizers call at each step.
     return frozenset([*(file.as_posix() for file in files), optimizers.before_any_step.__code__.co_filename])
 

@@ -55,7 +55,7 @@ def refuse_coupled(optimizer):
                     step_alone(alone(apart, Owner(apart, group, i), q))
                     q.grad = None
             step_alone(apart)
-            same = all(torch.equal(p.isnan(), q.isnan()) and torch.equal(p.nan_to_num(), q.nan_to_num())
+            same = all(torch.equal(p.isnan(), q.isnan()) and torch.equal(p.detach().nan_to_num(), q.detach().nan_to_num())
                        for p, q in zip(parameters(together), parameters(apart)))
             settings = [[settings_of(group) for group in one.param_groups] for one in (together, apart)]
             if not same or not all(map(are_same, *settings)) or not all(isinstance(k, torch.Tensor) for k in apart.state):
@@ -75,10 +75,11 @@ def refuse_coupled(optimizer):
 
 
 def _smallest(parameters):
-    """Returns the two smallest parameters for each number of dimensions, type and device, in the order of the group."""
+    """Returns the two smallest parameters for each number of dimensions, type and device, in the order of the group.
+    Frozen parameters are among them, because they may train later."""
     alike = collections.defaultdict(list)
     for p in parameters:
-        if p.requires_grad and p.numel():
+        if (p.is_floating_point() or p.is_complex()) and p.numel():
             alike[p.ndim, p.dtype, p.device].append(p)
     kept = {id(p) for same in alike.values() for p in sorted(same, key=torch.Tensor.numel)[:2]}
     return [p for p in parameters if id(p) in kept]

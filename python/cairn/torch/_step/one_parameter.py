@@ -32,7 +32,8 @@ class Update:
         # takes more memory than a number, but not its value.
         rate = owner.group.get("lr")
         settings.append(("lr", f"{rate.dtype}{rate.device}" if isinstance(rate, torch.Tensor) else ""))
-        self.text = (f"update {kind.__module__}.{kind.__qualname__} {settings} {parameter.dtype}{list(parameter.shape)}"
+        number = "" if self.lasts else f" {id(owner.optimizer)}"  # attributes may differ between objects of a class
+        self.text = (f"update {kind.__module__}.{kind.__qualname__}{number} {settings} {parameter.dtype}{list(parameter.shape)}"
                      f"{list(parameter.stride())}{parameter.device.type}")
         self._made_from = parameter, owner
 
@@ -107,7 +108,7 @@ def settings_of(group, as_numbers=False):
             return copy.deepcopy(value)
         return value.tolist() if as_numbers and value.device.type == "cpu" else value.detach().clone()
 
-    return {k: own(v) for k, v in group.items() if k not in ("params", "param_names")}
+    return {k: pytree.tree_map(own, v) for k, v in group.items() if k not in ("params", "param_names")}
 
 
 def state_with_versions(optimizer, parameter):
@@ -118,14 +119,21 @@ def state_with_versions(optimizer, parameter):
 
 
 def are_same(before, after):
-    def equal(a, b):
-        if isinstance(a, torch.Tensor) or isinstance(b, torch.Tensor):
-            return isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor) and torch.equal(a, b)
-        if type(a) is type(b) and type(a).__eq__ is object.__eq__ and hasattr(a, "__dict__") and not callable(a):
-            return are_same(vars(a), vars(b))  # copies of an object without a comparison of its own
-        return bool(a == b)
+    """Returns whether two settings, or collections of settings, are equal. A copy of an object without a comparison of
+    its own is equal to the object if their attributes are."""
+    (leaves, structure), (others, other_structure) = map(pytree.tree_flatten, (before, after))
+    return structure == other_structure and all(map(_are_equal, leaves, others))
 
-    return before.keys() == after.keys() and all(equal(before[k], after[k]) for k in before)
+
+def _are_equal(a, b):
+    if a is b:
+        return True
+    if isinstance(a, torch.Tensor) or isinstance(b, torch.Tensor):
+        return isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor) and torch.equal(a, b)
+    if type(a) is type(b) and type(a).__eq__ is object.__eq__ and hasattr(a, "__dict__") and not callable(a):
+        return are_same(vars(a), vars(b))
+    same = a == b
+    return bool(same.all()) if hasattr(same, "all") else bool(same) or (a != a and b != b)  # not a number
 
 
 def _new(optimizer, attributes, groups, state):
@@ -150,8 +158,12 @@ def alone(optimizer, owner, parameter):
 
 def copied_with(optimizer, chosen):
     """Returns a copy of the optimizer with copies of the chosen parameters. ``chosen``: for each group, (the group, a
-    dict {parameter: its copy}). The new optimizer shares nothing with the original."""
-    memo = {id(p): p for group in optimizer.param_groups for p in group["params"]}
+    dict {parameter: its copy}). The new optimizer shares nothing with the original. If one of its attributes, such as
+    another optimizer, refers to a parameter, the attribute of the new optimizer refers to the copy, or to a tensor
+    without elements in memory if there is no copy."""
+    memo = {id(p): torch.nn.Parameter(torch.empty_like(p, device="meta"), p.requires_grad)
+            for group in optimizer.param_groups for p in group["params"]}
+    memo.update((id(p), new) for _, copies in chosen for p, new in copies.items())
     attributes = copy.deepcopy({k: v for k, v in optimizer.__dict__.items() if k not in _OWN}, memo)
     groups, state = [], collections.defaultdict(dict)
     for group, copies in chosen:

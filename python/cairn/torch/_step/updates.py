@@ -37,6 +37,10 @@ def _autocast_may_change(optimizer):
     return not type(optimizer).__module__.startswith("torch.") or type(optimizer).__name__ in ("Adafactor", "Muon")
 
 
+def _place_of(tensor):
+    return tensor.untyped_storage()._cdata, tensor.storage_offset()
+
+
 class Mark(torch.Tensor):
     """Takes the place of the gradient of a parameter that has already been updated. Its elements are NaN. Python code
     may read only properties such as shape and type; any other use by Python code raises an error. Uses by C++ code
@@ -80,13 +84,15 @@ class Updates:
         # address of a storage -> (weak reference to it, ids of the tensors that are inputs of graphs)
         self._inputs = {}
         self._owners = {}  # id(parameter) -> Owner; None if the parameter belongs to two optimizers
-        # id(parameter) -> (parameter, its Mark, its version counter, result of state_with_versions())
+        # id(parameter) -> (parameter, its Mark, (its version counter, its place), result of state_with_versions())
         self._updated = {}
         self._settings = {}  # id(group) -> (Owner, the group's settings when the first of its parameters was updated)
         self._marks = {}  # (dtype, device) -> (a scalar NaN, its version)
         self._hooks = {}  # id(optimizer) -> handle of the hook that calls _before_step()
         self._stepping = set()  # ids of optimizers whose step() runs
         self._stepped = set()  # ids of optimizers in the plan whose step() has ended in this step
+        self._modes = None  # modes of the user that were active when the first parameter of the step was updated
+        self._sizes = {}  # id(optimizer) -> numbers of parameters of its groups when it was tested
         self._ever_updated = set()  # ids of parameters that were updated in a backward pass of any step
         # id(optimizer) -> (its zero_grad(), the function that takes the place of zero_grad() while a step runs)
         self._zeroing = {}
@@ -153,6 +159,11 @@ class Updates:
             raise
 
     def _begin(self):
+        for optimizer in self.optimizers:
+            sizes = [len(group["params"]) for group in optimizer.param_groups]
+            if self._sizes.setdefault(id(optimizer), sizes) != sizes:  # parameters were added
+                refuse_coupled(optimizer)
+                self._sizes[id(optimizer)] = sizes
         self._find_owners()
         now = self._kinds_now()
         if self._kinds is not None and now != self._kinds:
@@ -260,14 +271,16 @@ class Updates:
         if owner is not None and not owner.is_current(parameter):
             self._find_owners()
             owner = self._owners.get(id(parameter))
-        # If the backward pass does not add to this parameter's gradient, for example because torch.autograd.grad()
-        # returns the gradient to the caller, the parameter is not updated here.
+        # If torch.autograd.grad() returns the gradient to the caller, or if nobody asked for it, the parameter is not
+        # updated.
         if not _private.accumulates(parameter):
-            return gradient
+            return gradient if _private.is_returned(parameter) else None
         if parameter.grad is not None or not self._may_update(parameter):
             self.tell("a parameter that is to be updated as soon as its gradient is there was left to the optimizer's step, as it has a "
                       "hook or a gradient now, or another optimizer: that gradient is not within what is promised")
             return gradient
+        if not self._updated:
+            self._modes = _private.modes_of_user()
         if id(owner.group) not in self._settings:
             self._settings[id(owner.group)] = owner, settings_of(owner.group, as_numbers=True)
         if not is_kept_as_gradient(gradient, parameter):
@@ -281,7 +294,8 @@ class Updates:
         mark = self._marks[parameter.dtype, parameter.device][0].expand_as(parameter).as_subclass(Mark)
         parameter.grad = mark
         self._ever_updated.add(id(parameter))
-        self._updated[id(parameter)] = parameter, mark, parameter._version, state_with_versions(owner.optimizer, parameter)
+        self._updated[id(parameter)] = (
+            parameter, mark, (parameter._version, _place_of(parameter)), state_with_versions(owner.optimizer, parameter))
         return None
 
     def _before_any_step(self, optimizer, args, kwargs):
@@ -306,8 +320,9 @@ class Updates:
         for p in mine:
             _, mark, updated, state = self._updated[id(p)]
             scalar, version = self._marks[p.dtype, p.device]
-            if p.grad is not mark or scalar._version != version or p._version != updated:
-                what = "value" if p._version != updated else "gradient"
+            is_written = (p._version, _place_of(p)) != updated
+            if p.grad is not mark or scalar._version != version or is_written:
+                what = "value" if is_written else "gradient"
                 raise cairn.InputError(
                     f"optimizer: the {what} of a parameter of shape {list(p.shape)} was changed between backward() and the "
                     "optimizer's step (clipping, a scaler, another backward pass), when it had been updated already; plan this "
@@ -320,6 +335,9 @@ class Updates:
                     before, settings_of(owner.group, as_numbers=True)):
                 raise cairn.InputError(_SETTINGS)
             del self._settings[id(owner.group)]
+        if mine and _private.modes_of_user() != self._modes:
+            raise cairn.InputError(f"optimizer: other modes that see operations are active in the step of {name} than when its "
+                                   "parameters were updated, in the backward pass; plan this step without optimizer=")
         if mine and _autocast_may_change(optimizer) and any(
                 torch.is_autocast_enabled(kind) for kind in {p.device.type for p in mine}):
             raise cairn.InputError(f"optimizer: {name} steps under autocast, and its parameters have been updated without; call step() "

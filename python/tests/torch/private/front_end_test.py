@@ -35,6 +35,29 @@ class FrontEnd(unittest.TestCase):
             self.assertEqual(self.graphs_of(step), [])
         self.assertEqual(torch._dynamo.trace_rules.FORCE_SKIP_FILES, skipped)
 
+    def test_hooks_of_an_optimizer_that_is_made_meanwhile(self):
+        class Late(torch.optim.SGD):
+            def step(self, closure=None):
+                super().step(closure)
+
+        called = []
+        with _private.left_to_python:
+            optimizer = Late([torch.nn.Parameter(torch.ones(2))], lr=0.1)
+        optimizer.register_step_post_hook(lambda *_: called.append(1))
+        optimizer.step()
+        self.assertEqual(len(called), 1)
+
+    def test_averaged_models_are_compiled(self):
+        model, graphs = torch.optim.swa_utils.AveragedModel(torch.nn.Linear(2, 2)), []
+
+        def backend(module, inputs):
+            graphs.append(module)
+            return module.forward
+
+        with _private.left_to_python:
+            torch.compile(lambda x: model(x.sin()).cos(), backend=backend)(torch.ones(2, 2))
+        self.assertEqual(len(graphs), 1)
+
     def test_optimizers_of_others_are_left_to_python(self):
         class Plain(torch.optim.Optimizer):
             def __init__(self, parameters):

@@ -325,6 +325,72 @@ class Refused(unittest.TestCase):
 
         self.refused("SGD has parameters of an optimizer that is in the plan", body)
 
+    def test_a_mode_around_the_optimizer_alone(self):
+        class Rounds(torch.overrides.TorchFunctionMode):
+            def __torch_function__(self, function, types, args=(), kwargs=None):
+                return function(*args, **(kwargs or {}))
+
+        def body(model, optimizer, loss_of, inputs):
+            loss_of(*inputs).backward()
+            step_within(Rounds(), optimizer)
+
+        @torch.compiler.disable
+        def step_within(mode, optimizer):
+            with mode:
+                optimizer.step()
+
+        self.refused("other modes that see operations", body)
+
+    def test_other_memory_for_a_parameter(self):
+        def swap(model, optimizer):
+            model.key.weight.data = model.key.weight.data.clone()
+
+        self.refused("the value of a parameter", self.body(swap))
+
+    def test_parameters_that_train_later(self):
+        """Tests an optimizer that couples its parameters, all but one of which are frozen when the step is made, and one
+        that gets more parameters afterwards."""
+        class CommonNorm(torch.optim.SGD):
+            def step(self, closure=None):
+                torch.nn.utils.clip_grad_norm_([p for g in self.param_groups for p in g["params"]], 1.0)
+                super().step(closure)
+
+        model = Net()
+        model.requires_grad_(False)
+        model.scale.requires_grad_(True)
+        with self.assertRaisesRegex(cairn.InputError, "CommonNorm does not update each parameter for itself"):
+            cairn.torch.step(plain, optimizer=CommonNorm(model.parameters(), lr=0.1))
+
+        def one(model):
+            return CommonNorm([model.scale], lr=0.1)
+
+        with harness.cairn_warnings("ignore"):
+            model, optimizer, loss_of, inputs = net(one)
+            step = cairn.torch.step(lambda *i: plain(model, optimizer, loss_of, i), "min", optimizer=optimizer, work_limit=WORK)
+            step(*inputs)
+            optimizer.add_param_group({"params": [model.query.weight, model.key.weight]})
+            with self.assertRaisesRegex(cairn.InputError, "CommonNorm does not update each parameter for itself"):
+                step(*inputs)
+
+    def test_an_optimizer_that_steps_through_another(self):
+        """Tests that the parameters do not change when an optimizer with another one inside of it is refused."""
+        class Around(torch.optim.SGD):
+            def step(self, closure=None):
+                self.inner.step()
+
+        model = Net()
+        for p in model.parameters():
+            p.grad = torch.ones_like(p)
+        optimizer = Around(model.parameters(), lr=0.1)
+        optimizer.inner = torch.optim.SGD(model.parameters(), lr=0.1)
+        before = [p.detach().clone() for p in model.parameters()]
+        try:
+            with harness.cairn_warnings("ignore"):
+                cairn.torch.step(plain, optimizer=optimizer)
+        except cairn.InputError:
+            pass
+        self.assertTrue(all(map(torch.equal, before, model.parameters())))
+
     def test_coupled_optimizers(self):
         class CommonNorm(torch.optim.SGD):
             most = 1.0

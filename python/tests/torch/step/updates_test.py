@@ -11,6 +11,7 @@ import warnings
 import cairn
 import cairn.torch
 import harness
+import numpy
 import random_models
 import torch
 from cairn.torch._graph.trace import Operation, Trace
@@ -173,9 +174,27 @@ class Updated(unittest.TestCase):
     def test_what_is_added_to_a_group(self):
         """Tests a group with an entry of the user that is equal only to itself."""
         def optimizer(model):
-            return torch.optim.SGD([{"params": model.parameters(), "note": Note()}], lr=0.1)
+            note = {"note": Note(), "numbers": [torch.zeros(3), float("nan"), numpy.ones(2)]}
+            return torch.optim.SGD([{"params": model.parameters(), **note}], lr=0.1)
 
         self.check(lambda: net(optimizer))
+
+    def test_settings_that_are_tensors(self):
+        self.check(lambda: net(lambda model: torch.optim.Adam(
+            model.parameters(), lr=1e-2, betas=(torch.tensor(0.9), torch.tensor(0.99)))))
+
+    def test_a_backward_pass_for_some_parameters(self):
+        def body(model, optimizer, loss_of, inputs):
+            optimizer.zero_grad()
+            loss = loss_of(*inputs)
+            loss.backward(inputs=[model.query.weight, model.key.weight])
+            optimizer.step()
+            return loss.detach()
+
+        one, other = (self.trained(lambda: net(adam), budget, body) for budget in (None, "100%"))
+        for a, b in zip(one[0] + one[1] + one[2], other[0] + other[1] + other[2]):
+            self.assertTrue(torch.equal(a, b))
+        self.assertTrue(other[3].kept)
 
     def test_zero_grad_that_is_replaced_between_steps(self):
         called = []
