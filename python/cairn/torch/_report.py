@@ -270,6 +270,8 @@ class Report:
     broken_before: int = 0  # number of graphs whose promises were broken before a new plan replaced them
     # whether graphs ran in several threads at the same time; promised peaks do not include the sum of their memory
     overlapping: bool = False
+    # whether the graphs of a step were not planned together because another thread has run graphs, too
+    threaded: bool = False
     optimizer_state: Optional[int] = None  # only for cairn.torch.step: bytes of the optimizers' state
     outside: bool = False  # whether differentiable code outside of the compiled graphs has computed inputs of graphs
     # Peak of a whole step, gradients included, as cairn.torch.step or measure_step has measured it. The first steps are
@@ -342,6 +344,7 @@ class Report:
             found.append("graphs that are alive at once were not measured")
         found += ["a graph runs without a budget"] if self.unplanned else []
         found += ["graphs ran in several threads at the same time"] if self.overlapping else []
+        found += ["the graphs of a step are not planned together, as another thread has run graphs, too"] if self.threaded else []
         return found or ([] if self.graphs else ["nothing was compiled"])
 
     def __str__(self):

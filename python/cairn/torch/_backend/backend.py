@@ -220,6 +220,9 @@ class Backend:
         except KeyboardInterrupt:  # removes the graph from the report, because it may be compiled again later
             del self.report.graphs[known:]
             raise
+        except CairnWarning:  # the caller has warnings raised as errors
+            del self.report.graphs[known:]
+            raise
         except cairn.Error as error:
             if not _private.suppresses_errors():
                 step_ended()

@@ -7,6 +7,7 @@ import torch
 import cairn
 
 from .. import _private
+from .._errors import CairnWarning
 
 _NOT_OF_CALLER = {"torch", "functorch", "cairn", *sys.stdlib_module_names}
 
@@ -32,7 +33,7 @@ def run_guarded(run, module, failed, written):
             result = run(*args)
             chosen = run
             return result
-        except cairn.Error:
+        except (cairn.Error, CairnWarning):  # the caller may have warnings raised as errors
             raise
         except Exception as error:
             if _is_of_caller(error) or _private.is_out_of_memory(error) or _private.collective_store() is not None:
@@ -47,8 +48,8 @@ def run_guarded(run, module, failed, written):
                 for tensor, value in before:
                     tensor.copy_(value)
             raise
-        failed(reason)
         chosen = module.forward
+        failed(reason)
         return result
 
     return call

@@ -33,6 +33,7 @@ class Measured:
         # Number of coming runs that are not to be measured. If parameters are updated within the graph, the first run
         # is not measured, because the optimizer allocates its state during this run.
         self.passed_over = 1 if trace.updated and not self.done else 0
+        self.wanted = False  # whether a measurement is to begin, see _begin_if_free()
         self.runs = 0  # forward passes so far
         self.has_backward = False  # whether a backward pass has begun, measured or not
         self.next_again = _AGAIN
@@ -60,8 +61,17 @@ class Measured:
         """Requests a new measurement, after ``passing_over`` runs that are not measured."""
         self.passed_over = max(self.passed_over, passing_over)
         self.sizes = set()
-        self.done, self.forward_peak, self.report.measured, self.report.measured_before = False, None, None, False
-        self.inputs, self.outputs_held, self.outputs = {}, 0, set()
+        self.report.measured, self.report.measured_before = None, False
+        self.report.not_measured = "is to be measured again, as settings or hooks have changed"
+        self.wanted = True
+        self._begin_if_free()
+
+    def _begin_if_free(self):
+        """Begins a measurement that is wanted, unless a run of the graph still waits for its backward pass: the
+        measurement knows nothing of that run's inputs and results."""
+        if self.wanted and self.is_free():
+            self.wanted, self.done, self.forward_peak = False, False, None
+            self.inputs, self.outputs_held, self.outputs = {}, 0, set()
 
     def forward(self, run, module):
         results = _private.outputs(module.graph)
@@ -112,8 +122,8 @@ class Measured:
         if self.runs >= self.next_again and self.done and self.is_free():
             while self.runs >= self.next_again:
                 self.next_again *= _AGAIN
-            self.done, self.forward_peak = False, None
-            self.inputs, self.outputs_held, self.outputs = {}, 0, set()
+            self.wanted = True
+        self._begin_if_free()
 
     def _note_sizes(self, args):
         """Requests a measurement of this run if its symbolic sizes have not been measured before."""
@@ -123,8 +133,8 @@ class Measured:
         if sizes in self.sizes or len(self.sizes) == _MOST_SIZES:
             return
         if self.done:
-            self.done, self.forward_peak = False, None
-            self.inputs, self.outputs_held, self.outputs = {}, 0, set()
+            self.wanted = True
+            self._begin_if_free()
         self.present_sizes = sizes
 
     def _forward(self, run, args):

@@ -221,7 +221,8 @@ class Alive:
         """Wraps the compiled graph in a function of the graph's inputs. The function attaches the Run of each call to
         autograd's node for the backward pass, so that the Run exists until autograd frees this node."""
         def call(*args):
-            _local.made = None
+            # A hook that gets the values that another graph saves may call this graph.
+            outer, _local.made = getattr(_local, "made", None), None
             before = _private.nodes_made()
             try:
                 result = compiled(*args)
@@ -229,7 +230,8 @@ class Alive:
                 if _local.made is not None and _private.saves_by_hooks():
                     raise self._saving_failed(error, args)
                 raise
-            made, _local.made = _local.made, None
+            finally:
+                made, _local.made = _local.made, outer
             if made is None:
                 return result
             made.to_write = ()

@@ -67,12 +67,13 @@ class Planner:
         shape = [[w.part, w.backward, w.others] for w in self.windows]
         name = digest(names, sorted(map(str, shape)), self.times, sorted(self.limits.arguments().items()))
         found, of_other = first_of_ranks(store, f"cairn/step/{name}", self.limits.wait_s, self._find_for_ranks)
-        if "unmet" in found:
+        if "unmet" in found and not of_other:
             message, *numbers = found["unmet"]
-            raise InfeasibleError(f"on the rank that solves: {message}" if of_other else message, *numbers)
-        chosen = self._of_schedules(found["schedules"])
+            raise InfeasibleError(message, *numbers)
+        chosen = self._of_schedules(found["schedules"]) if "schedules" in found else None
         # ``chosen`` is None if the other rank's plan exceeds the budget on this rank, where operations may need more
-        # scratch. This rank then searches for itself.
+        # scratch, or if the other rank, perhaps in an earlier step that needed more, has found no plan. This rank then
+        # searches for itself.
         if chosen is None and of_other:
             chosen = self._find()
         return self._plan(chosen)

@@ -147,7 +147,7 @@ class Watch:
 
     def outlook(self):
         """Returns the end of a warning about an exceeded budget. It says when the graphs will be planned together."""
-        if not self.enabled or not self.is_several():
+        if not self.enabled or not self.is_several() or _run_in_several_threads():
             return ""
         return ": they are planned anew when the step has ended" if self.plan else (
             " in this first step: when it has ended, they are planned together")
@@ -216,7 +216,10 @@ class Watch:
             # Passes of runs that had no backward pass, such as those of an evaluation, do not count.
             with_backward = {run for window, run in passes if window.backward}
             passes = [(window, run) for window, run in passes if run in with_backward]
-            if spoiled or not any(window.others for window, _ in passes) or _run_in_several_threads():
+            if spoiled or not any(window.others for window, _ in passes):
+                return
+            if _run_in_several_threads():
+                self.owner.report.threaded = True
                 return
             # The plan of another backend may have freed graphs during the round.
             if any(key not in self._parts for window, _ in passes for key in (window.part, *dict(window.others))):

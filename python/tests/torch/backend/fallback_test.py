@@ -269,6 +269,73 @@ class Fallback(harness.Fresh):
         self.assertEqual(chosen.report.unknown, ["graph 1 ran while something else recorded memory: a profiler, or Cairn for the whole step"])
         self.assertIn(f"whether all promises are kept is unknown: {chosen.report.unknown[0]}\n", str(chosen.report))
 
+    def test_a_hook_that_calls_another_compiled_function(self):
+        """Tests that a graph is checked although a hook on its saved values calls another graph."""
+        scale, weight = torch.nn.Parameter(torch.ones(())), torch.nn.Parameter(torch.randn(64, 64))
+
+        def values(x):
+            y = x.sin()
+            for _ in range(4):
+                y = (y.exp().cos() + x).tanh()
+            return (y @ weight).sum()
+
+        compiled = torch.compile(values, backend=backend("min"))
+        largest = torch.compile(lambda t: (t * scale).abs().max(), backend=backend("100%"))
+        inside = []
+
+        def pack(value):
+            if not inside:
+                inside.append(1)
+                with torch.enable_grad():
+                    largest(value.detach())
+                inside.clear()
+            return value.detach()  # without its function, which would hold the value for ever
+
+        x = torch.randn(128, 64, requires_grad=True)
+        with harness.cairn_warnings("ignore"):
+            with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+                loss = compiled(x)
+            x.data.mul_(1.5)
+            with self.assertRaises(cairn.torch.WrittenError):
+                loss.backward()
+
+    def test_settings_that_change_while_a_run_waits(self):
+        """Tests that a new measurement does not take the inputs of an earlier run for copies."""
+        self.enterContext(harness.new_cache())
+        weight, chosen = torch.nn.Parameter(torch.randn(64, 64)), backend("100%")
+        compiled = torch.compile(lambda x: (x @ weight).exp().sum(), backend=chosen)
+        inputs = [torch.randn(512, 64) for _ in range(2)]
+        compiled(inputs[0]).backward()
+        with harness.cairn_warnings("ignore"):
+            for _ in range(3):
+                first = compiled(inputs[0])
+                with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+                    second = compiled(inputs[1])
+                first.backward()
+                second.backward()
+                self.assertIsNot(chosen.report.kept, False)
+            compiled(inputs[0]).backward()
+        self.assertTrue(all(graph.kept for graph in chosen.report.graphs))
+
+    def test_warnings_that_are_raised_as_errors(self):
+        """Tests that a warning is no failure of a schedule, even if the caller turns warnings into errors."""
+        layers, chosen = torch.nn.ModuleList(two_layers() for _ in range(2)), backend("100%", fallback=True)
+
+        def halves(x):
+            x = layers[0](x)
+            torch._dynamo.graph_break()
+            return layers[1](x).square().sum()
+
+        compiled, told = torch.compile(halves, backend=chosen), []
+        for _ in range(3):
+            try:
+                with harness.cairn_warnings("error"):
+                    compiled(torch.randn(256, 64)).backward()
+            except cairn.torch.CairnWarning as warning:
+                told.append(str(warning))
+        self.assertTrue(told and not any("could not be run" in text for text in told), told)
+        self.assertEqual(chosen.report.unplanned, [])
+
     def test_backward_passes_that_are_never_measured(self):
         """Tests that measured forward passes alone are no reason to call a promise kept, if each backward pass runs
         under another profiler."""
