@@ -16,9 +16,19 @@ WORTH_TELLING = 4096  # bytes; less memory, such as that of a list of losses, ca
 _MISSING = "cairn_missing"  # key in the meta of a placeholder: whether it is expected to be missing
 
 
-def plus_given(x, gradient):
-    """Returns x plus a gradient; a missing gradient counts as zeros."""
-    return x + 0 if gradient is None else x + gradient.reshape(x.shape)
+def plus_given(x, gradient, strides=None, is_first=False):
+    """Returns x plus a gradient; a missing gradient counts as zeros. ``strides``: those of the zeros that autograd would
+    make; None: unknown. The kernel of x may have chosen other strides. The sum then has the strides that it has with
+    these zeros, because its layout decides how later operations round. ``is_first``: whether autograd's zeros come
+    before x in the sum."""
+    if gradient is not None:
+        gradient = gradient.reshape(x.shape)
+        return gradient + x if is_first else x + gradient
+    if strides is None or list(x.stride()) == list(strides) or _private.is_batched(x):
+        return x + 0
+    zeros, like = (torch.empty_strided(x.shape, s, dtype=x.dtype, device="meta") for s in (strides, x.stride()))
+    sum_ = zeros + like if is_first else like + zeros
+    return torch.add(x, 0, out=torch.empty_strided(x.shape, sum_.stride(), dtype=x.dtype, device=x.device))
 
 
 plus_given.runs_again = True  # pure function of its arguments
@@ -45,10 +55,13 @@ def expect_missing(graph):
         sum_, chain = _sum_of(tangent)
         if tangent in of_loss or sum_ is None:
             continue
-        other = sum_.args[1] if sum_.args[0] is chain[-1] else sum_.args[0]
+        is_first = sum_.args[0] is chain[-1]
+        other = sum_.args[1] if is_first else sum_.args[0]
         if other not in of_loss or not _is_alike(other, chain[-1]) or not _is_laid_out_alike(other, sum_):
             continue
-        sum_.target, sum_.args = plus_given, (other, tangent)
+        strides = list(chain[-1].meta["val"].stride())
+        strides = strides if all(isinstance(step, int) for step in strides) else None
+        sum_.target, sum_.args = plus_given, (other, tangent, strides, is_first)
         for view in reversed(chain[1:]):
             graph.erase_node(view)
         tangent.meta[_MISSING] = True

@@ -248,6 +248,28 @@ class Logits(unittest.TestCase):
         graph = cairn.torch.graph(self.model, (self.tokens,))
         self.assertLess(graph.baseline.peak, 4.9 * self.size)
 
+    def test_gradients_that_a_kernel_lays_out_otherwise(self):
+        """Tests results in channels-last whose gradient from the loss is contiguous, although the tracer takes it for
+        channels-last. The layout of the sum decides how later sums over it round."""
+        class Gated(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = torch.nn.Conv2d(8, 16, 3, padding=1).to(memory_format=torch.channels_last)
+                self.scale = torch.nn.Parameter(torch.randn(16, 1, 1))
+
+            def forward(self, x):
+                h = torch.sin(self.layer(x) * self.scale)
+                y = torch.nn.functional.glu(h, 1)
+                return (y * torch.exp(y)).mean(), h
+
+        x, found = torch.randn(4, 8, 33, 37).to(memory_format=torch.channels_last), []
+        for chosen in harness.afresh(("aot_eager", backend("100%"))):
+            torch.manual_seed(0)
+            model = Gated()
+            torch.compile(model, backend=chosen)(x)[0].backward()
+            found.append([p.grad for p in model.parameters()])
+        self.assertTrue(all(map(torch.equal, *found)))
+
     def test_zeros_are_added(self):
         """Tests that adding zeros for a missing gradient gives the same bits as when autograd adds them; adding zeros
         can change the sign of a zero."""
