@@ -89,14 +89,16 @@ class _Reader:
     def _choose_device(self):
         """Chooses the device of the budget. Storages on other devices count as 0 bytes."""
         trace = self.trace
-        devices = sorted(self.bytes_on)
+        # Tensors on torch's device "meta" have no memory.
+        devices = sorted(device for device in self.bytes_on if device != "meta") or sorted(self.bytes_on)
         others = [device for device in devices if device not in ("cpu", "meta")]
         if len(others) > 1:
             raise NotImplementedError(f"a graph has tensors on {' and '.join(others)}, and a budget is of one")
         if not devices:
             return
         trace.device = max(devices, key=self.bytes_on.get).split(":")[0]
-        trace.elsewhere = {d: size for d, size in self.bytes_on.items() if size and d.split(":")[0] != trace.device}
+        trace.elsewhere = {d: size for d, size in self.bytes_on.items()
+                           if size and d.split(":")[0] not in (trace.device, "meta")}
         trace.resident = {}
         for storage, kind in self.kinds.items():
             if storage.device == trace.device:

@@ -235,7 +235,7 @@ class Alive:
             if made is None:
                 return result
             made.to_write = ()
-            written = [_private.argument_of(description, args) for _, description in self.written]
+            written = [_private.input_of(description, args) for _, description in self.written]
             made.zeros, made.written = _private.edges_of_writes(written), storages_of(written)
             node = _private.backward_node((*result, *args), before, self.number)
             if node is not None:
@@ -257,7 +257,7 @@ class Alive:
         this method writes them."""
         made, _local.made = _local.made, None
         for value, (_, description) in zip(made.to_write, self.written):
-            target = _private.argument_of(description, args)
+            target = _private.input_of(description, args)
             if isinstance(target, torch.Tensor):
                 with torch.no_grad():
                     target.copy_(value)

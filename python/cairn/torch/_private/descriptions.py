@@ -6,7 +6,8 @@ import sys
 
 import torch
 from torch._functorch._aot_autograd.descriptors import (GradAOTOutput, InputMutationAOTOutput, PlainAOTInput,
-                                                        SubclassGetAttrAOTInput, TangentAOTInput)
+                                                        SubclassGetAttrAOTInput, SubclassGetAttrAOTOutput,
+                                                        TangentAOTInput)
 
 from .joint import is_primal, outputs
 
@@ -24,19 +25,28 @@ def is_gradient(description):
 
 def is_mutation(description):
     """Returns whether an output of the forward pass is copied into an input afterwards."""
-    return isinstance(description, InputMutationAOTOutput)
+    return _written_by(description) is not None
+
+
+def _written_by(description):
+    """Returns the description of the input into which an output is copied; None if it is not copied into one. The input
+    may be a tensor inside a tensor subclass."""
+    if isinstance(description, SubclassGetAttrAOTOutput):
+        base = _written_by(description.base)
+        return SubclassGetAttrAOTInput(base, description.attr) if base is not None else None
+    return description.mutated_input if isinstance(description, InputMutationAOTOutput) else None
 
 
 def mutated_inputs(graph):
     """Returns the placeholders of a joint graph that are written after the forward pass."""
-    written = {d.mutated_input for d in output_descriptions(graph) if is_mutation(d)}
+    written = {_written_by(d) for d in output_descriptions(graph)} - {None}
     return [node for node in graph.find_nodes(op="placeholder") if node.meta.get("desc") in written]
 
 
 def written_inputs(graph, forward_outputs=None):
     """Returns (index of the result, description of the input) for each result of the forward pass that is copied into
     an input afterwards."""
-    return [(i, d.mutated_input) for i, d in enumerate(output_descriptions(graph)[:forward_outputs]) if is_mutation(d)]
+    return [(i, _written_by(d)) for i, d in enumerate(output_descriptions(graph)[:forward_outputs]) if is_mutation(d)]
 
 
 def static_inputs(graph, indices):

@@ -33,8 +33,9 @@ def is_zero_tensor(value):
 
 
 def lacks_memory(value):
-    """Returns whether the value is a tensor without memory of its own: a batched tensor, or a zero tensor."""
-    return is_batched(value) or is_zero_tensor(value)
+    """Returns whether the value is a tensor without memory of its own: a batched tensor, a zero tensor, or one on torch's
+    device "meta"."""
+    return is_batched(value) or is_zero_tensor(value) or value.is_meta
 
 
 def is_there(tensor):

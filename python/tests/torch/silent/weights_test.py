@@ -10,7 +10,8 @@ import harness
 import numpy as np
 import torch
 import torch.nn.functional as F
-from same_step import backend
+from same_step import backend, linears
+from torch.testing._internal.two_tensor import TwoTensor
 from written_images import Images, OfImages
 
 
@@ -251,3 +252,46 @@ class BuffersThatAreWritten(OfImages):
                 with harness.cairn_warnings("ignore"):
                     now = found(backend(budget, measure=False), last, apart)
                 self.assertTrue(all(map(torch.equal, now, expected)), (last, apart, budget))
+
+
+class OtherTensors(harness.Fresh):
+    def test_a_buffer_of_two_tensors_that_the_model_writes(self):
+        """Tests a buffer that is a tensor subclass. What reads it before it is written runs once. The reference is
+        eager execution, because AOTAutograd reads the new values in the backward pass."""
+        class Writes(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = linears(4)
+                self.register_buffer("scale", TwoTensor(torch.randn(32, 64), torch.randn(32, 64)))
+
+            def forward(self, x):
+                for layer in self.layers:
+                    x = torch.sin(torch.tanh(layer(x)) * torch.sin(torch.exp(torch.tanh(self.scale) * 0.5)))
+                with torch.no_grad():
+                    self.scale.mul_(0.5)
+                return x.square().sum()
+
+        found = []
+        for chosen in harness.afresh((None, backend("min"))):
+            torch.manual_seed(0)
+            model = Writes()
+            run = model if chosen is None else torch.compile(model, backend=chosen)
+            for _ in range(2):
+                run(torch.ones(32, 64)).backward()
+            found.append([*(p.grad.a for p in model.parameters()), model.scale.a, model.scale.b])
+        self.assertTrue(all(map(torch.equal, *found)))
+
+    def test_tensors_without_memory(self):
+        """Tests large tensors on the device "meta", which have no memory, beside smaller ones on the CPU."""
+        layers, chosen = linears(4), backend("min")
+
+        def loss(x, given):
+            for layer in layers:
+                x = torch.tanh(layer(x))
+            return x.square().sum(), (given @ given).relu()
+
+        for _ in range(2):
+            torch.compile(loss, backend=chosen)(torch.randn(32, 64), torch.empty(1000, 1000, device="meta"))[0].backward()
+        (graph,) = chosen.report.graphs
+        self.assertEqual((graph.device, graph.kept), ("cpu", True))
+        self.assertLess(graph.promised, 8 * 32 * 64 * 4)
