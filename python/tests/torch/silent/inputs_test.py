@@ -313,6 +313,7 @@ class InputsThatAreWritten(OfImages):
         self.assertRegex(told[0], "copies as a whole")
         self.assertIs(chosen.report.kept, False)
 
+    @unittest.skipIf(torch.__version__.startswith("2.9."), "skipped: this version of torch does not trace as_strided()")
     def test_memory_outside_of_an_input(self):
         """Tests a model that reads, by as_strided(), other elements of the storage than those of its input. A write to
         these elements is not seen in the input."""
