@@ -43,13 +43,20 @@ def bound_sizes(module, planned=None):
     for name, dimension, size in input_sizes(module) if planned is not None else ():
         if _is_given(size) and size.node.expr.is_symbol and size.node.expr not in _marked_ranges(size.node.shape_env):
             _plan_for(size, min(max(planned(name, dimension, _present(size)), hint(size)), _upper(size)))
-    unbounded = []
+    unbounded, of_tensors = [], _symbols_of_tensors(module)
     for position, node in enumerate(module.graph.find_nodes(op="placeholder")):
         value = node.meta.get("example_value")
         for dimension, size in _symbolic_sizes(value):
             marked = _marked_ranges(size.node.shape_env)
+            if dimension is None and not size.node.expr.free_symbols & of_tensors:
+                continue  # no memory depends on this number, for example the number of a step
             if not size.node.expr.free_symbols & marked.keys():
+                # Torch rejects a guard that permits only one value of a size that the user marked.
+                if hint(size) == _LEAST_SYMBOLIC and size.node.expr in _marked(size.node.shape_env):
+                    _plan_for(size, _LEAST_SYMBOLIC + 1)
                 bool(size <= hint(size))
+                if dimension is None:  # unlike sizes, numbers can be negative
+                    bool(size >= min(0, hint(size)))
             elif size.node.expr in marked:
                 largest = marked[size.node.expr].upper
                 if largest.is_Integer:
@@ -64,6 +71,17 @@ def bound_sizes(module, planned=None):
                 _plan_for(size, _LEAST_SYMBOLIC + 1)
             bool(size <= hint(size))
     return unbounded
+
+
+def _symbols_of_tensors(module):
+    """Returns the symbols on which the memory of the tensors of a captured module depends."""
+    leaves = [leaf for node in module.graph.nodes for leaf in torch.utils._pytree.tree_leaves(node.meta.get("example_value"))]
+    tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+    within = [size for tensor in tensors for size in _sizes_within(tensor)]
+    strided = [t for t in tensors if t.layout is torch.strided]
+    sizes = [size for t in strided for size in (*t.shape, *t.stride(), t.storage_offset())] + within
+    sizes += [size for t in tensors if t.layout is not torch.strided for size in t.shape]
+    return set().union(*(size.node.expr.free_symbols for size in sizes if isinstance(size, torch.SymInt)))
 
 
 def plan_exactly(module):
@@ -126,17 +144,22 @@ def _sizes_within(value):
             yield from _sizes_within(part)
 
 
-def _marked_ranges(shape_env):
-    """Returns {symbol: range} for the sizes that the user marked with a range. Guards must not narrow this range."""
-    ranges = {}
+def _marked(shape_env):
+    """Returns {symbol: constraint} for the sizes that the user marked as dynamic."""
+    found = {}
     for tracked in shape_env.tracked_fakes or ():
         constraints = getattr(tracked.symbolic_context, "constraint_sizes", ())
         if isinstance(tracked.fake, torch.Tensor):
             for size, constraint in zip(tracked.fake.shape, constraints):
-                if isinstance(size, torch.SymInt) and isinstance(constraint, symbolic_shapes.StrictMinMaxConstraint):
-                    if size.node.expr.is_symbol:
-                        ranges[size.node.expr] = constraint.vr
-    return ranges
+                if isinstance(size, torch.SymInt) and constraint is not None and size.node.expr.is_symbol:
+                    found[size.node.expr] = constraint
+    return found
+
+
+def _marked_ranges(shape_env):
+    """Returns {symbol: range} for the sizes that the user marked with a range. Guards must not narrow this range."""
+    return {symbol: constraint.vr for symbol, constraint in _marked(shape_env).items()
+            if isinstance(constraint, symbolic_shapes.StrictMinMaxConstraint)}
 
 
 def pin_sizes(sizes, graph):

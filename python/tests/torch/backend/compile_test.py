@@ -125,6 +125,40 @@ class Lengths(harness.Fresh):
         self.train(compiled, 101)
 
 
+class Numbers(harness.Fresh):
+    """Tests arguments that are numbers."""
+
+    def test_a_number_on_which_no_size_depends(self):
+        """Tests the number of a step. Plans hold for all numbers, so torch.compile must not reach its limit."""
+        layers, chosen = two_layers(), backend(fallback=False)
+        compiled = torch.compile(lambda x, step: (layers(x) * (step / 1000)).sum(), backend=chosen, fullgraph=True)
+        for step in range(12):
+            compiled(torch.randn(4, 64), step).backward()
+            layers.zero_grad()
+        self.assertLessEqual(len(chosen.report.graphs), 3)
+        self.assertTrue(chosen.report.kept)
+
+    def test_a_number_that_becomes_negative(self):
+        """Tests a number whose square decides a size: a plan for 5 must not be used for -40."""
+        weight, chosen = torch.nn.Parameter(torch.ones(4)), backend(fallback=False)
+        compiled = torch.compile(lambda x, n: (x.repeat(1, n * n).exp() * weight.sum()).sum(), backend=chosen)
+        for number in (3, 5, 4, -40):
+            compiled(torch.randn(4, 4), number).backward()
+            weight.grad = None
+        self.assertGreater(chosen.report.promised, 4 * 4 * 4 * 40 * 40)
+        self.assertTrue(chosen.report.kept)
+
+    def test_a_marked_size_of_two(self):
+        layers, chosen = two_layers(), backend(fallback=False)
+        compiled = torch.compile(lambda x: layers(x).square().sum(), backend=chosen)
+        for rows in (2, 3, 2, 40):
+            x = torch.randn(rows, 64)
+            torch._dynamo.mark_dynamic(x, 0)
+            compiled(x).backward()
+            layers.zero_grad()
+        self.assertTrue(chosen.report.kept)
+
+
 class Sizes(harness.Fresh):
     """Tests sizes that are marked by torch._dynamo.mark_dynamic."""
 

@@ -2,6 +2,7 @@
 
 import ctypes
 import threading
+import unittest
 
 import cairn
 import cairn.torch
