@@ -51,7 +51,9 @@ def traced_step(model, inputs, *, device=None, backward=True, name=None):
     positions = [i for i, leaf in enumerate(flat) if isinstance(leaf, torch.Tensor)]
     given = [*state.values(), *(flat[i] for i in positions)]
     _refuse_other_layouts([*state, *(f"input {i}" for i in positions)], given)
-    device = device or next((t.device.type for t in given if t.device.type != "meta"), "cpu")
+    device = str(device or next((t.device.type for t in given if t.device.type != "meta"), "cpu"))
+    if device.split(":")[0] not in ("cpu", "cuda"):
+        raise cairn.InputError(f"graph: device: 'cpu' or 'cuda', not {device!r}")
     here = "cpu" if device.startswith("cuda") and not torch.cuda.is_available() else device
     mode, fakes = _private.fake_like(given, here)
     split = len(state)

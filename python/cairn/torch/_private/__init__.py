@@ -29,7 +29,7 @@ from .measuring import (AllocatorHistory, allocations, history_can_be_recorded, 
 from .operators import overloads, qualified_name
 from .optimizers import after_any_step, before_any_step, without_hooks
 from .running import (as_plain_tensors, autocasts, boxed, called_boxed, compiling_flag, generator_states, left_alone, modes_of_user,
-                      no_autocast, no_modes, set_generator_states)
+                      no_autocast, no_modes, set_generator_states, unbatched)
 from .sizes import (DATA_SIZE, OnlyPresentSizes, bound_sizes, hint, input_sizes, is_sized_by_data, is_sym,
                     may_exceed_plan, pin_sizes, plan_exactly, plans_for_larger, shape_env_of,
                     sized_by_data)

@@ -76,6 +76,20 @@ def no_modes():
 
 
 @contextlib.contextmanager
+def unbatched():
+    """Returns a context for code that gets no batched tensors, although it may be called within the vmap of
+    autograd.grad(is_grads_batched=True), which refuses random operations."""
+    levels = torch._C._vmapmode_increment_nesting()
+    for _ in range(levels):
+        torch._C._vmapmode_decrement_nesting()
+    try:
+        yield
+    finally:
+        for _ in range(levels - 1):
+            torch._C._vmapmode_increment_nesting()
+
+
+@contextlib.contextmanager
 def compiling_flag(value):
     """Within this context, torch.compiler.is_compiling() returns ``value``. If the flag is True, optimizers choose
     other implementations, and models avoid what cannot be traced, such as decisions that depend on data. All threads

@@ -46,7 +46,8 @@ def replayed(target, device):
         now = save_state(device)
         _set_state(state, device)
         try:
-            return target(*args, **kwargs)
+            with _private.unbatched():
+                return target(*args, **kwargs)
         finally:
             _set_state(now, device)
 

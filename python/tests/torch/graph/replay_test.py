@@ -235,6 +235,18 @@ class Replayed(harness.Fresh):
         self.assertTrue(all(torch.equal(a, b) for a, b in zip(expected, found)))
         self.assertIn("dropout_mask", [item.operation for item in cairn.torch.last_report().graphs[0].recomputed])
 
+    def test_gradients_of_several_losses_at_once(self):
+        """Tests a backward pass under autograd's own vmap, which refuses random operations. What is drawn again has no
+        batch."""
+        found = []
+        for chosen in harness.afresh(("aot_eager", backend("min"))):
+            torch.manual_seed(0)
+            model = Masks(3)
+            values = torch.compile(lambda x: torch.stack([model(x), 2 * model(x)]), backend=chosen)(torch.randn(64, 64))
+            with harness.cairn_warnings("ignore"):
+                found.append(torch.autograd.grad(values, list(model.parameters()), torch.eye(2), is_grads_batched=True))
+        self.assertTrue(all(map(torch.equal, *found)))
+
     def test_less_than_with_masks_that_are_kept(self):
         model, inputs = Masks(12), (torch.randn(512, 64),)
         promised = {}
