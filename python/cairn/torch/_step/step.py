@@ -99,7 +99,7 @@ class Step:
         with _private.left_to_python, updates or contextlib.nullcontext():
             result = self._counted(*args, **kwargs) if self._calls == 1 else run(*args, **kwargs)
         ran = len(self._backend.ran)
-        if ran == 0:
+        if ran == 0 and not self.report.unplanned:
             self._backend.runs_without_budget(
                 "this step ran without a budget: torch.compile made no graph of it that has a backward pass. It gives up after 8 "
                 "variants of a function (torch._dynamo.config.recompile_limit), and where it meets what it cannot compile "
