@@ -75,13 +75,14 @@ def bound_sizes(module, planned=None):
 
 def _symbols_of_tensors(module):
     """Returns the symbols on which the memory of the tensors of a captured module depends."""
-    leaves = [leaf for node in module.graph.nodes for leaf in torch.utils._pytree.tree_leaves(node.meta.get("example_value"))]
-    tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
-    within = [size for tensor in tensors for size in _sizes_within(tensor)]
-    strided = [t for t in tensors if t.layout is torch.strided]
-    sizes = [size for t in strided for size in (*t.shape, *t.stride(), t.storage_offset())] + within
-    sizes += [size for t in tensors if t.layout is not torch.strided for size in t.shape]
-    return set().union(*(size.node.expr.free_symbols for size in sizes if isinstance(size, torch.SymInt)))
+    leaves = (leaf for node in module.graph.nodes for leaf in torch.utils._pytree.tree_leaves(node.meta.get("example_value")))
+    found = set()
+    for tensor in leaves:
+        if isinstance(tensor, torch.Tensor):
+            layout = (*tensor.stride(), tensor.storage_offset()) if tensor.layout is torch.strided else ()
+            sizes = (*tensor.shape, *layout, *_sizes_within(tensor))
+            found.update(*(size.node.expr.free_symbols for size in sizes if isinstance(size, torch.SymInt)))
+    return found
 
 
 def plan_exactly(module):
