@@ -107,7 +107,10 @@ Graph with_precision(const Graph& graph, Precision precision) {
     if (node.op->writes < 0) {
       const std::int64_t fp32_size = graph.value_size(graph.value(v));
       set_sizes(node);
-      if (node.scratch < 0) node.scratch = node.scratch * output_bytes(*node.op, 0) / fp32_size;
+      // The product needs 128 bits, because both factors are numbers of bytes.
+      if (node.scratch < 0)
+        node.scratch =
+            static_cast<std::int64_t>(static_cast<__int128>(node.scratch) * output_bytes(*node.op, 0) / fp32_size);
     } else {
       builder.resident(node.op->writes).type = node.op->type;
     }

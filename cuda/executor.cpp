@@ -639,6 +639,7 @@ void Executor::set_dropout_seed(std::uint64_t seed) {
 void Executor::write_resident(std::int32_t index, const TensorView& values) {
   const OnDevice on(state_->ordinal);
   state_->wait();
+  if (const auto staging = state_->staged.find(index); staging != state_->staged.end()) staging->second.drop();
   std::byte* const to = state_->resident(index);
   if (!values.on_device)
     return state_->machine.upload(static_cast<const std::byte*>(values.data), state_->resident_bytes(index), to);

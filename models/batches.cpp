@@ -62,7 +62,8 @@ std::int64_t classes_of(const core::Graph& graph) {
     const core::Op* op = graph.op(v);
     if (op == nullptr || op->kind != core::OpKind::cross_entropy || op->args[0].kind != core::Operand::Kind::node)
       continue;
-    return graph.op(op->args[0].index)->shape.back();
+    const core::Shape shape = core::output_shape(*graph.op(op->args[0].index), op->args[0].output);
+    return shape.empty() ? 1 : shape.back();
   }
   return 0;
 }

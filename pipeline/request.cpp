@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -21,8 +20,7 @@ NoRoomError::NoRoomError(std::string graph, const DeviceShare& divided)
 
 std::int64_t parse_max_cost(const std::string& text, std::int64_t baseline) {
   std::int64_t whole = 0;
-  const char* last = text.data() + text.size();
-  if (std::from_chars(text.data(), last, whole) == std::from_chars_result{last, {}} && whole >= 0) return whole;
+  if (core::parse_whole(text, whole) == core::NumberFault::none && whole >= 0) return whole;
   double number = 0;
   std::size_t end = 0;
   try {
@@ -30,13 +28,12 @@ std::int64_t parse_max_cost(const std::string& text, std::int64_t baseline) {
   } catch (const std::exception&) {
   }
   const std::string unit = text.substr(end);
-  const double cost = unit == "%"   ? (1 + number / 100) * static_cast<double>(baseline)
-                      : unit == "x" ? number * static_cast<double>(baseline)
-                                    : number;
-  // A number without a unit is a cost, and costs are whole. `end` = 0 means that the text is not acceptable.
-  if (unit.empty() && number != std::floor(number)) end = 0;
-  const bool known_unit = unit.empty() || unit == "%" || unit == "x";
-  if (end == 0 || !known_unit || !std::isfinite(cost) || number < 0 || cost >= 9e18)
+  // std::stod() also reads hexadecimal numbers.
+  if (text.find_first_of("xX") < end) end = 0;
+  const double share = unit == "%" ? 1 + number / 100 : number;
+  const double cost = share * static_cast<double>(baseline);
+  // `end` = 0 means that the text is not acceptable.
+  if (end == 0 || (unit != "%" && unit != "x") || !std::isfinite(cost) || number < 0 || cost >= 9e18)
     throw core::InputError(
         fmt::format("{} is not a cost; give 10% (above the baseline's {}), 1.1x (times it), or a cost as 12345",
                     core::option("max-cost", fmt::format("'{}'", text)), baseline));

@@ -114,7 +114,7 @@ bool ScheduleLines::read_more() {
   try {
     ended_ = !file_.read(pending_);
   } catch (const core::InterruptedError&) {
-    ended_ = true;
+    ended_ = interrupted_ = true;
   }
   return !ended_;
 }
@@ -128,7 +128,8 @@ std::size_t ScheduleLines::line_end(std::size_t begin) {
       throw core::InputError(fmt::format(
           "{}: line {}: is longer than 256 MiB; give one schedule a line", file_.name(),
           line_ + std::count(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(begin), '\n')));
-    if (!read_more()) return pending_.size();
+    // An interrupt may have cut the last line, and the part of it that was read may look like a schedule.
+    if (!read_more()) return interrupted_ ? begin : pending_.size();
   }
 }
 

@@ -100,7 +100,10 @@ class Tester {
     const core::Operand& predictions = graph_.op(loss)->args[0];
     predictions_ = graph_.name(predictions.index);
     output_ = predictions.output;
-    shape_ = core::output_shape(*graph_.op(predictions.index), predictions.output);
+    elements_ = core::element_count(core::output_shape(*graph_.op(predictions.index), predictions.output));
+    if (data.kind == models::Dataset::Kind::images && elements_ % batches.batch_size() != 0)
+      throw core::InputError(fmt::format("'{}' has {} predictions for a batch of {} images", graph_.name(), elements_,
+                                         batches.batch_size()));
   }
 
   TestResult test(std::int64_t step, runtime::Executor& trained) {
@@ -132,9 +135,9 @@ class Tester {
   }
 
   std::int64_t count_right(const std::vector<std::int32_t>& labels) {
-    std::vector<float> predictions(static_cast<std::size_t>(core::element_count(shape_)));
+    std::vector<float> predictions(static_cast<std::size_t>(elements_));
     executor_->get_output(predictions_, predictions, output_);
-    const std::int64_t classes = shape_.back();
+    const std::int64_t classes = elements_ / batches_.batch_size();
     std::int64_t right = 0;
     for (std::size_t i = 0; i < labels.size(); ++i) {
       const auto row = predictions.begin() + static_cast<std::int64_t>(i) * classes;
@@ -151,7 +154,7 @@ class Tester {
   std::unique_ptr<runtime::Executor> executor_;
   std::string loss_, predictions_;  ///< names of the nodes that compute the loss and the predictions
   std::int32_t output_ = 0;         ///< index of the predictions among the outputs of their node
-  core::Shape shape_;               ///< shape of the predictions
+  std::int64_t elements_ = 0;       ///< number of the predictions for a batch
 };
 
 /// Returns a hash of all ops of the graph, without their costs and scratch.

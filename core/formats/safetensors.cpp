@@ -72,7 +72,7 @@ class Reader {
         end = std::max(end, ends_.back());
       }
     }
-    if (begin_ + end != size_)
+    if (end != size_ - begin_)
       fail(fmt::format("has {} bytes, but {} belong to it; it is {}", size_, begin_ + end,
                        size_ < begin_ + end ? "truncated" : "not what was written"));
     for (std::size_t i = 0; i < file.tensors.size(); ++i) read_bytes(file.tensors[i], ends_[i]);
@@ -121,7 +121,7 @@ class Reader {
       if (end < begin || end - begin != static_cast<std::uint64_t>(bytes))
         fail(
             fmt::format("tensor '{}' has the offsets {} to {}, but its shape needs {} bytes", name, begin, end, bytes));
-      tensor.bytes.resize(static_cast<std::size_t>(begin_ + end <= size_ ? bytes : 0));
+      tensor.bytes.resize(static_cast<std::size_t>(end <= size_ - begin_ ? bytes : 0));
       ends_.push_back(end);
     } catch (const Json::exception&) {
       fail_at(name);

@@ -50,7 +50,7 @@ class ScheduleLines {
   std::int64_t most_lines_;
   std::string pending_;    ///< text that was read and that next() has not returned yet
   std::int64_t line_ = 1;  ///< number of the first line of pending_
-  bool started_ = false, ended_ = false;
+  bool started_ = false, ended_ = false, interrupted_ = false;
 };
 
 /// Reads a schedule: a JSON list of node numbers, a cairn.schedule object, or numbers separated by spaces or commas. A

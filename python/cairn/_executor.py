@@ -169,7 +169,7 @@ class Executor(_cairn.Loaded):
                 if not limits.min <= extreme <= limits.max:
                     raise InputError(f"'{name}' has elements of type {wanted}, but {extreme} is too large for it")
         with numpy.errstate(over="ignore"):
-            return numpy.ascontiguousarray(array, wanted)
+            return numpy.ascontiguousarray(array, wanted).reshape(tensor.shape)  # numpy makes () to (1,)
 
     def _room(self, what: str, shape: Tuple[int, ...], dtype: numpy.dtype, out: Any) -> Tuple[Array, Any]:
         """Returns the array into which elements are copied, and the object that the caller gets: `out`, or a new array.
@@ -181,5 +181,7 @@ class Executor(_cairn.Loaded):
         if array.shape != shape or str(array.dtype) != dtype.name:
             raise InputError(f"{what} is an array of {dtype} with shape {list(shape)}, but out= is one of "
                              f"{array.dtype} with shape {list(array.shape)}")
+        if not isinstance(array, DeviceArray) and array is not out and not numpy.shares_memory(array, self._array(out, what)):
+            raise InputError(f"{what}: out= must be an array; {type(out).__name__} gives only copies of its elements")
         require_room(array, f"{what}: out=")
         return array, out

@@ -136,6 +136,7 @@ class HostExecutor final : public Executor {
   void write_resident(std::int32_t index, const TensorView& values) override {
     refuse_device(values.on_device);
     set_bytes(index, values.data);
+    staged_.erase(index);  // the later call decides
   }
   void read_resident(std::int32_t index, const MutableTensorView& values) override {
     refuse_device(values.on_device);

@@ -159,6 +159,8 @@ class Compiling:
             self.owner.ran.add(self.report.name)
             self._note_kernels()
             self._note_storages(args, copied)
+            if self.report.updated:
+                self.owner.options.updates.note_run(args)
             return run(args)
 
         return _private.called_boxed(call)

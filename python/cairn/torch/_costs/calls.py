@@ -58,6 +58,10 @@ class Call:
         return lambda: self.function(*args, **kwargs)
 
 
+# Bytes. A made argument lies in a storage of the size of the traced one, which some kernels copy as a whole, unless this
+# storage is larger than this limit and most of it is not the argument's own.
+_MOST_BESIDE = 2**28
+
 # Positions of the arguments that contain the lengths of bags. They are filled with ones: with zeros, all bags would be
 # empty, and kernels would need no scratch.
 _LENGTHS = {"aten::_embedding_bag_backward": (4,), "aten::_embedding_bag_dense_backward": (3,)}
@@ -103,6 +107,10 @@ def made_like(value, chosen=False):
         return _private.hint(value) if _private.is_sym(value) else value
     shape, stride = [_private.hint(s) for s in value.shape], [_private.hint(s) for s in value.stride()]
     count = -(-_private.hint(value.untyped_storage().nbytes()) // value.element_size())
+    offset = _private.hint(value.storage_offset())
+    own = _private.extent(shape, stride)
+    if count * value.element_size() > _MOST_BESIDE and count > 2 * own:  # a part of a data set, for example
+        count, offset = own, 0
     storage = torch.empty(count, dtype=value.dtype, device=value.device)
     if storage.is_floating_point():
         storage.uniform_(0.25, 0.75)
@@ -110,7 +118,7 @@ def made_like(value, chosen=False):
         storage.fill_(chosen)
     else:
         storage.zero_()  # zeros are valid indices for every operation
-    real = storage.as_strided(shape, stride, _private.hint(value.storage_offset()))
+    real = storage.as_strided(shape, stride, offset)
     # Torch marks a tensor as conjugated or negated without changing its elements. Operations that read such a tensor
     # copy it first, so the real tensor gets the same mark.
     real = real.conj() if value.is_conj() else real

@@ -158,9 +158,10 @@ def _compiled(source, name, config):
         node.meta.clear()  # otherwise, the kernel would keep the traced graph's values in memory
 
     def results_of(args):
-        # The real types and layouts of arguments can differ from the traced ones (see Layouts). Then the operations run
-        # one by one.
-        if [getattr(value, "dtype", None) for value in args] != types:
+        # The real types and layouts of arguments can differ from the traced ones (see Layouts), and arguments may have no
+        # memory, such as tensors within autograd's vmap. Then the operations run one by one.
+        if [getattr(value, "dtype", None) for value in args] != types or any(
+                isinstance(value, torch.Tensor) and _private.lacks_memory(value) for value in args):
             return module.forward(*args)
         try:
             return run([*args])

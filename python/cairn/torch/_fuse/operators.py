@@ -17,6 +17,9 @@ _POINTWISE = frozenset(f"aten::{name}" for name in (
     "_to_copy", "where", "constant_pad_nd", "slice_backward", "select_backward", "tril", "triu", "flip", "repeat",
     "hardswish_backward", "hardsigmoid_backward", "leaky_relu_backward", "elu_backward", "softplus_backward",
     "log_sigmoid_backward", "hardtanh_backward", "mish_backward", "glu", "glu_backward"))
+# Operations that raise an error for a divisor 0 if they compute with integers, while a compiled kernel would end the
+# process.
+_DIVISIONS = frozenset(f"aten::{name}" for name in ("div", "floor_divide", "remainder", "fmod"))
 # "Makers": operations that fill a new tensor with numbers and read no other tensor.
 _MAKERS = frozenset(f"aten::{name}" for name in ("full", "zeros", "ones", "arange", "scalar_tensor"))
 # Operations that fill a new tensor with one number, and have a tensor as an argument only for its shape. The dict's
@@ -93,8 +96,14 @@ class Kinds:
             return "maker"
         if name in _REDUCTIONS:
             return "reduction"
+        if name in _DIVISIONS and not _is_of_fractions(node.meta["val"]):
+            return None
         is_pointwise = node.target is masked_scale or torch.Tag.pointwise in node.target.tags or name in _POINTWISE
         return "pointwise" if is_pointwise else None
+
+
+def _is_of_fractions(value):
+    return isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
 
 
 def has_other_statistics(node):

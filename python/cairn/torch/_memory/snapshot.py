@@ -91,7 +91,7 @@ def _read(trace, segments):
         else:
             continue
         time += 1
-    blocks = [b for s in segments for b in s["blocks"] if b["state"] == "active_allocated"]
+    blocks = [b for s in segments for b in s["blocks"] if b["state"] != "inactive"]
     at_end = sum(_size(b, "requested_size") if "requested_size" in b else _size(b) for b in blocks)
     upper = [time if end < 0 else end for end in upper]
     alive = sum(size for size, end in zip(sizes, upper) if end == time)

@@ -166,12 +166,13 @@ def _marked_ranges(shape_env):
 def pin_sizes(sizes, graph):
     """Guards input sizes against any change if a smaller input would make one of the storage sizes ``sizes`` larger. An
     example is a model that pads inputs to a fixed length: the shorter the input, the larger the padding."""
-    known = {}  # symbol -> SymInt
+    known, numbers = {}, set()  # symbol -> SymInt; symbols of numbers, which unlike sizes may be below 2
     for node in graph.find_nodes(op="placeholder"):
         value = node.meta.get("val")
         for size in (value.shape if isinstance(value, torch.Tensor) else [value]):
             if isinstance(size, torch.SymInt) and not _from_data(size) and size.node.expr.is_symbol:
                 known[size.node.expr] = size
+                numbers.update({size.node.expr} if size is value else ())
     for expression in {size.node.expr for size in sizes if isinstance(size, torch.SymInt)}:
         if not expression.free_symbols <= known.keys():
             continue
@@ -179,7 +180,7 @@ def pin_sizes(sizes, graph):
         planned = expression.subs(now)
         for symbol, size in now.items():
             if any(_exceeds(expression, {**now, symbol: less}, planned)
-                   for less in _smaller(expression, _LEAST_SYMBOLIC, size)):
+                   for less in _smaller(expression, min(0, size) if symbol in numbers else _LEAST_SYMBOLIC, size)):
                 if symbol in _marked_ranges(known[symbol].node.shape_env):
                     raise NotImplementedError("a size that was marked dynamic makes something larger when it is smaller")
                 if size != _present(known[symbol]):

@@ -88,11 +88,17 @@ class Rewriter:
         """Returns the newest copy of a node. Makes a copy if the node is a view that has none."""
         if not isinstance(node, torch.fx.Node):
             return node
-        if node not in self.newest:
-            assert self.trace.is_view(node), f"{node} is used before it is made"
-            for argument in node.all_input_nodes:
-                self._value(argument)
-            self.newest[node] = self._copy(node)
+        pending = [node]
+        while pending:
+            last = pending[-1]
+            missing = [argument for argument in last.all_input_nodes if argument not in self.newest]
+            if last not in self.newest and not missing:
+                assert self.trace.is_view(last), f"{last} is used before it is made"
+                self.newest[last] = self._copy(last)
+            if last in self.newest:
+                pending.pop()
+            else:
+                pending += missing
         return self.newest[node]
 
     def _run(self, op):
@@ -224,9 +230,16 @@ def _is_part(trace, node):
 def _is_read_again(node, early=()):
     """Returns whether an operation of the forward pass that is not in ``early``, i.e. that runs again, reads the node
     or a view of it."""
-    return any(node in regions.read_again(user) or
-               (user.meta.get(_OF_FORWARD) and user not in early and (not is_view(user) or _is_read_again(user, early)))
-               for user in node.users)
+    pending = [node]
+    while pending:
+        node = pending.pop()
+        for user in node.users:
+            is_again = user.meta.get(_OF_FORWARD) and user not in early
+            if node in regions.read_again(user) or (is_again and not is_view(user)):
+                return True
+            if is_again:
+                pending.append(user)
+    return False
 
 
 def is_gradient(node):

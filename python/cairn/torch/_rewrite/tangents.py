@@ -10,28 +10,37 @@ gradient, the graph adds the gradient, whose memory the promised peak does not i
 import torch
 
 from .. import _private
+from .._graph.layouts import is_dense
 
 _RESHAPES = (torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default, torch.ops.aten.reshape.default)
 WORTH_TELLING = 4096  # bytes; less memory, such as that of a list of losses, causes no warning
 _MISSING = "cairn_missing"  # key in the meta of a placeholder: whether it is expected to be missing
 
 
-def plus_given(x, gradient, strides=None, is_first=False):
-    """Returns x plus a gradient; a missing gradient counts as zeros. ``strides``: those of the zeros that autograd would
-    make; None: unknown. The kernel of x may have chosen other strides. The sum then has the strides that it has with
-    these zeros, because its layout decides how later operations round. ``is_first``: whether autograd's zeros come
-    before x in the sum."""
+def plus_given(x, gradient, order=None, is_first=False):
+    """Returns x plus a gradient; a missing gradient counts as zeros. ``order``: the dimensions of the zeros that autograd
+    would make, in the order in which they lie in memory; None: as in x. The kernel of x may have chosen another layout.
+    The sum then has the layout that it has with these zeros, because its layout decides how later operations round.
+    ``is_first``: whether autograd's zeros come before x in the sum."""
     if gradient is not None:
         gradient = gradient.reshape(x.shape)
         return gradient + x if is_first else x + gradient
-    if strides is None or list(x.stride()) == list(strides) or _private.is_batched(x):
+    if order is None or _private.is_batched(x):
         return x + 0
-    zeros, like = (torch.empty_strided(x.shape, s, dtype=x.dtype, device="meta") for s in (strides, x.stride()))
+    zeros = zeros_in_order(x.shape, order, dtype=x.dtype, device="meta")
+    if zeros.stride() == x.stride():
+        return x + 0
+    like = torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device="meta")
     sum_ = zeros + like if is_first else like + zeros
     return torch.add(x, 0, out=torch.empty_strided(x.shape, sum_.stride(), dtype=x.dtype, device=x.device))
 
 
 plus_given.runs_again = True  # pure function of its arguments
+
+
+def zeros_in_order(shape, order, **options):
+    """Makes zeros of a shape, whose dimensions lie in memory in this order."""
+    return torch.zeros([shape[i] for i in order], **options).permute([order.index(i) for i in range(len(order))])
 
 
 def is_missing(tangent):
@@ -45,6 +54,10 @@ def expect_missing(graph):
     loss if it is a single number and other results are larger."""
     tangents = [n for n in graph.find_nodes(op="placeholder") if _private.is_tangent(n)]
     tangents = [n for n in tangents if isinstance(n.meta.get("val"), torch.Tensor)]
+    # Otherwise, missing gradients are not handled here (Tangents.active).
+    if any(_private.result_of(n.meta["desc"], _private.output_descriptions(graph)) is None
+           for n in tangents if n.meta.get("desc") is not None):
+        return
     of_loss = {n for n in tangents if _private.hint(n.meta["val"].numel()) == 1}
     if not of_loss or len(of_loss) == len(tangents):
         return
@@ -57,11 +70,10 @@ def expect_missing(graph):
             continue
         is_first = sum_.args[0] is chain[-1]
         other = sum_.args[1] if is_first else sum_.args[0]
-        if other not in of_loss or not _is_alike(other, chain[-1]) or not _is_laid_out_alike(other, sum_):
+        order = _order_of(chain[-1].meta["val"])
+        if other not in of_loss or not _is_alike(other, chain[-1]) or not _is_laid_out_alike(other, sum_) or order is None:
             continue
-        strides = list(chain[-1].meta["val"].stride())
-        strides = strides if all(isinstance(step, int) for step in strides) else None
-        sum_.target, sum_.args = plus_given, (other, tangent, strides, is_first)
+        sum_.target, sum_.args = plus_given, (other, tangent, order, is_first)
         for view in reversed(chain[1:]):
             graph.erase_node(view)
         tangent.meta[_MISSING] = True
@@ -108,6 +120,13 @@ def _is_alike(one, other):
             one.dtype.is_floating_point and one.device == other.device and one.shape == other.shape)
 
 
+def _order_of(tensor):
+    """Returns the dimensions of a traced tensor in the order in which they lie in memory; None if it has gaps."""
+    sizes, strides = ([_private.hint(n) for n in numbers] for numbers in (tensor.shape, tensor.stride()))
+    order = sorted(range(len(sizes)), key=lambda i: (-strides[i], i))
+    return order if is_dense(sizes, strides) else None
+
+
 def _is_laid_out_alike(one, other):
     return [_private.hint(s) for s in one.meta["val"].stride()] == [_private.hint(s) for s in other.meta["val"].stride()]
 
@@ -118,7 +137,8 @@ class Tangents:
     def __init__(self, joint, forward_outputs, owner, report):
         self.owner, self.report = owner, report
         descriptions = _private.output_descriptions(joint.graph)[:forward_outputs]
-        self.missing, self.others = set(), {}  # missing: names of placeholders; others: name -> index of the result
+        # missing: names of placeholders; others: name -> index of the result; orders: name -> as in plus_given()
+        self.missing, self.others, self.orders = set(), {}, {}
         self.worth_noting = False  # whether some result's gradient has at least WORTH_TELLING bytes
         for node in joint.graph.find_nodes(op="placeholder"):
             if _private.is_tangent(node) and isinstance(value := node.meta.get("val"), torch.Tensor):
@@ -127,6 +147,7 @@ class Tangents:
                     self.missing.add(node.name)
                 else:
                     self.others[node.name] = _private.result_of(node.meta.get("desc"), descriptions)
+                    self.orders[node.name] = _order_of(value)
         # If it is unknown for some gradient to which result it belongs, missing gradients are not handled here, and
         # autograd fills in zeros as usual.
         self.active = bool(self.missing) and None not in self.others.values()
@@ -147,8 +168,12 @@ class Tangents:
         given = 0
         for i, name in enumerate(names):
             if args[i] is None and name in shapes:
+                # The kernel of the result may have chosen another layout than the traced one, which autograd's zeros
+                # get, because AOTAutograd copies gradients into it.
                 shape, stride, dtype, device = shapes[name]
-                args[i] = torch.empty_strided(shape, stride, dtype=dtype, device=device).zero_()
+                order = self.orders[name]
+                args[i] = torch.empty_strided(shape, stride, dtype=dtype, device=device).zero_() if order is None else (
+                    zeros_in_order(shape, order, dtype=dtype, device=device))
             elif name in self.missing and args[i] is not None:
                 given += args[i].numel() * args[i].element_size() if _private.is_batched(args[i]) else (
                     args[i].untyped_storage().nbytes())

@@ -96,6 +96,9 @@ class Watch:
             return
         with self._lock:
             keys = list(self._times)
+            # A graph of another function is compiled before those of the round, which may no longer exist.
+            if _private.compiled_code() not in set().union(*(self._codes[key] for key in keys)):
+                return
             parts = [self._parts[key] for key in keys]
             windows = self._numbered(self._windows.values(), keys)
         planner = Planner(parts, windows, [self._times[key] for key in keys], self._goal(parts, windows), parts[0].limits,
@@ -261,7 +264,10 @@ class Watch:
         self._most_passes = 2 * len(self._passes) + _FEW_PASSES
 
     def _drop_freed(self):
-        """Forgets the windows of graphs that have been freed, for example because their model no longer exists."""
+        """Forgets the windows of graphs that have been freed, for example because their model no longer exists. Does
+        nothing while graphs of a round wait to be compiled again, as these have been freed as well."""
+        if self._waits:
+            return
         freed = {key for key in self._times if not len(self._compiled[key])}
         for key in freed:
             del self._times[key], self._parts[key], self._compiled[key]

@@ -91,6 +91,7 @@ class Updates:
         self._hooks = {}  # id(optimizer) -> handle of the hook that calls _before_step()
         self._stepping = set()  # ids of optimizers whose step() runs
         self._stepped = set()  # ids of optimizers in the plan whose step() has ended in this step
+        self._shared = set()  # storages that several arguments of a graph share in this step
         self._modes = None  # modes of the user that were active when the first parameter of the step was updated
         self._sizes = {}  # id(optimizer) -> numbers of parameters of its groups when it was tested
         self._ever_updated = set()  # ids of parameters that were updated in a backward pass of any step
@@ -128,6 +129,14 @@ class Updates:
         """Returns whether a graph of the step has an input that is another tensor with the parameter's memory, such as
         ``p.data``. The backward pass of that graph may come after the update."""
         return bool(self._inputs[p.untyped_storage()._cdata][1] - {id(p)})
+
+    def note_run(self, args):
+        """Notes the memory that several arguments of a graph with updates share when its forward pass begins: parameters
+        in such memory are left to the optimizer's step, because the backward pass may read it after an update."""
+        seen = set()
+        for value in filter(_private.is_plain, args):
+            key = value.untyped_storage()._cdata
+            (self._shared if key in seen else seen).add(key)
 
     def function(self):
         """Returns the function that a compiled graph calls to update a parameter."""
@@ -176,6 +185,7 @@ class Updates:
             self._hooks["after", id(optimizer)] = optimizer.register_step_post_hook(_private.left_alone(self._after_step))
         self._stepping.clear()
         self._stepped.clear()
+        self._shared.clear()
         self._watch_zeroing()
         self._active = True
         return self
@@ -275,9 +285,11 @@ class Updates:
         # updated.
         if not _private.accumulates(parameter):
             return gradient if _private.is_returned(parameter) else None
-        if parameter.grad is not None or not self._may_update(parameter):
+        is_shared = parameter.untyped_storage()._cdata in self._shared
+        if parameter.grad is not None or is_shared or not self._may_update(parameter):
             self.tell("a parameter that is to be updated as soon as its gradient is there was left to the optimizer's step, as it has a "
-                      "hook or a gradient now, or another optimizer: that gradient is not within what is promised")
+                      "hook or a gradient now, another optimizer, or memory that another input shares: that gradient is not within "
+                      "what is promised")
             return gradient
         if not self._updated:
             self._modes = _private.modes_of_user()

@@ -148,6 +148,27 @@ class Numbers(harness.Fresh):
         self.assertGreater(chosen.report.promised, 4 * 4 * 4 * 40 * 40)
         self.assertTrue(chosen.report.kept)
 
+    def test_a_number_of_two(self):
+        """Tests a number that is 2 when its graph is made, and for which a smaller number needs more memory."""
+        weight, chosen = torch.nn.Parameter(torch.ones(64)), backend(fallback=False)
+        compiled = torch.compile(lambda x, n: (x[n:].exp() * weight).sum(), backend=chosen)
+        for number in (5, 2, 1, 0):
+            compiled(torch.randn(8, 64), number).backward()
+            weight.grad = None
+            self.assertTrue(chosen.report.kept)
+
+    def test_a_chain_of_many_views(self):
+        weight, chosen = torch.nn.Parameter(torch.ones(4, 4)), backend(fallback=False)
+
+        def function(x):
+            y = x * weight
+            for _ in range(1100):
+                y = y.t()
+            return y.exp().sum()
+
+        torch.compile(function, backend=chosen)(torch.randn(4, 4)).backward()
+        self.assertTrue(chosen.report.kept)
+
     def test_a_marked_size_of_two(self):
         layers, chosen = two_layers(), backend(fallback=False)
         compiled = torch.compile(lambda x: layers(x).square().sum(), backend=chosen)

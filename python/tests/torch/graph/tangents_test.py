@@ -262,10 +262,33 @@ class Logits(unittest.TestCase):
                 y = torch.nn.functional.glu(h, 1)
                 return (y * torch.exp(y)).mean(), h
 
+        x = torch.randn(4, 8, 33, 37).to(memory_format=torch.channels_last)
+        for dynamic in (False, True):
+            found = []
+            for chosen in harness.afresh(("aot_eager", backend("100%"))):
+                torch.manual_seed(0)
+                model = Gated()
+                torch.compile(model, backend=chosen, dynamic=dynamic)(x)[0].backward()
+                found.append([p.grad for p in model.parameters()])
+            self.assertTrue(all(map(torch.equal, *found)), dynamic)
+
+    def test_zeros_are_laid_out_as_traced(self):
+        """Tests zeros for a result that the caller does not differentiate, beside one whose gradient is expected to be
+        missing. The kernel has laid out the result in another way than the tracer."""
+        class Rolled(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = torch.nn.Conv2d(8, 8, 3, padding=1).to(memory_format=torch.channels_last)
+                self.scale = torch.nn.Parameter(torch.randn(8, 1, 1))
+
+            def forward(self, x):
+                h = torch.sin(self.layer(x) * self.scale)
+                return (h * torch.exp(h)).mean(), h, h.roll(1, 1)
+
         x, found = torch.randn(4, 8, 33, 37).to(memory_format=torch.channels_last), []
         for chosen in harness.afresh(("aot_eager", backend("100%"))):
             torch.manual_seed(0)
-            model = Gated()
+            model = Rolled()
             torch.compile(model, backend=chosen)(x)[0].backward()
             found.append([p.grad for p in model.parameters()])
         self.assertTrue(all(map(torch.equal, *found)))

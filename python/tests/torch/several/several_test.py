@@ -338,6 +338,26 @@ class StepsOfSeveralGraphs(harness.Fresh):
                 run(self.x).backward()
         self.assertIsNotNone(chosen.report.step)
 
+    def test_a_model_that_is_gone(self):
+        """Tests a model that is freed after a step that was too large. A smaller model with the same backend must not
+        get the error of the first one's step."""
+        chosen = backend(300 * 1024)
+
+        def first():
+            parts = [torch.compile(torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.GELU(), torch.nn.Linear(64, 64)),
+                                   backend=chosen) for _ in range(4)]
+            x = torch.randn(200, 64)
+            for part in parts:
+                x = part(x)
+            x.square().mean().backward()
+
+        layer = torch.nn.Linear(64, 64)
+        with harness.cairn_warnings("ignore"):
+            first()
+            gc.collect()
+            torch.compile(lambda x: torch.nn.functional.gelu(layer(x)).pow(3).mean(), backend=chosen)(torch.randn(200, 64)).backward()
+        self.assertEqual(chosen.report.unplanned, [])
+
     def test_a_plan_of_another_backend_that_frees_graphs(self):
         """Tests two networks of one class that are compiled block by block with a backend each. A plan of the second
         backend has the code of both compiled again, so that graphs of the first backend are freed between its

@@ -225,6 +225,26 @@ class Updated(unittest.TestCase):
 
         self.check(make, expected=".*grad_dtype")
 
+    def test_an_input_that_begins_to_share_the_memory_of_a_parameter(self):
+        def body(model, optimizer, loss_of, inputs):
+            optimizer.zero_grad()
+            loss = (loss_of(*inputs[:2]) + (inputs[0] @ inputs[2]).sin().mean() * model.key.weight.sum())
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        def trained(planned):
+            torch._dynamo.reset()
+            torch.manual_seed(0)
+            model, optimizer, loss_of, inputs = net(momentum)
+            step = cairn.torch.step(lambda *given: body(model, optimizer, loss_of, given), "100%",
+                                    optimizer=optimizer if planned else None, fallback=False, work_limit=WORK)
+            with harness.cairn_warnings("ignore"):
+                losses = [step(*inputs, torch.ones(32, 32) if i < 2 else model.query.weight.detach()) for i in range(4)]
+            return [*losses, *model.parameters()]
+
+        self.assertTrue(all(map(torch.equal, trained(False), trained(True))))
+
     def test_a_parameter_that_another_graph_reads_as_another_tensor(self):
         """Tests a second tensor with the memory, but without the version counter, of a parameter. The graph that reads
         the second tensor may run its backward pass after the parameter's gradient is there."""
