@@ -95,12 +95,12 @@ Choice read_choice(const fit::Problem& problem, const core::Graph& given, const 
   const std::int64_t on_host = choice.decision.executed_plan().host_bytes;
   if (const auto& host = problem.graph.host_memory(); host && on_host > host->budget)
     throw Failure(kNotFound,
-                  report::in_lines({report::verdict_text("", core::input_name(arguments.schedule),
-                                                         fmt::format(" needs {} on the host as planned, more than the "
-                                                                     "host budget of {}",
-                                                                     core::format_bytes(on_host),
-                                                                     core::format_bytes(host->budget))),
-                                    "raise --host-budget"}));
+                  report::in_lines(
+                      {report::verdict_text("", core::input_name(arguments.schedule),
+                                            fmt::format(" needs {} on the host as planned, more than the "
+                                                        "host budget of {}",
+                                                        core::format_bytes(on_host), core::format_bytes(host->budget))),
+                       "raise --host-budget"}));
   return choice;
 }
 

@@ -34,7 +34,7 @@ struct LearningRate {
 /// The result of a test: the test part of a data set is evaluated with the weights after some training step. In a test,
 /// dropouts drop nothing, and batch norms use the statistics of the test batch.
 struct TestResult {
-  std::int64_t step = 0;           ///< number of training steps before the test
+  std::int64_t step = 0;  ///< number of training steps before the test
   /// Mean over the batches. The last batch is filled up with examples of the test part, which then count again.
   double loss = 0;
   std::optional<double> accuracy;  ///< share of the examples with the right label; none for a text

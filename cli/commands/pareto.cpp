@@ -51,7 +51,15 @@ void write_schedules(const fit::Problem& problem, const ParetoArguments& argumen
   }
 }
 
-void make_folder(const std::string& path) {
+/// Returns whether a file could be the file of a schedule in --schedules, whose name is a budget.
+bool is_named_by_budget(const std::filesystem::path& file) {
+  const std::string stem = file.stem().string();
+  return file.extension() == ".json" && !stem.empty() && stem.find_first_not_of("0123456789") == std::string::npos;
+}
+
+/// Makes the folder for schedules. Throws InputError if the file of a schedule could replace one of `others`, files
+/// that are read or written.
+void make_folder(const std::string& path, const std::vector<std::string>& others) {
   if (path.empty()) return;
   if (path == "-") throw core::InputError("--schedules - is standard output, which is not a folder; name one");
   std::error_code error;
@@ -59,6 +67,14 @@ void make_folder(const std::string& path) {
   if (!std::filesystem::is_directory(path))
     throw core::InputError(fmt::format("--schedules '{}' is not a folder and cannot be made one; name another", path));
   require_outputs({{"--schedules", path + "/s.json"}}, {});
+  for (const std::string& other : others) {
+    const auto parent = std::filesystem::absolute(other).parent_path();
+    if (is_named_by_budget(other) && std::filesystem::equivalent(parent, path, error))
+      throw core::InputError(
+          fmt::format("--schedules '{}' contains '{}', which the file of a schedule could replace; "
+                      "name another folder",
+                      path, other));
+  }
 }
 
 std::vector<std::int64_t> parse_budgets(const ParetoArguments& arguments, const fit::Problem& problem) {
@@ -113,7 +129,8 @@ int pareto(const ParetoArguments& arguments) {
   require_outputs({{"--csv", arguments.csv}, {"--report", arguments.report}, {"--svg", arguments.svg}},
                   {arguments.graph.input(), arguments.aids.input(), {"--start", arguments.start.path}});
   const std::optional<core::HostMemory> host = pipeline::parse_host_memory(arguments.link, arguments.host_budget);
-  make_folder(arguments.schedules);
+  make_folder(arguments.schedules,
+              {arguments.graph.name, arguments.start.path, arguments.csv, arguments.report, arguments.svg});
   const fit::Problem problem = arguments.graph.problem("", arguments.counted());
   const auto start = arguments.start.load_into(options.fit.search, solver, problem.graph.with_host_memory(host));
   if (start && !start->schedule.transfers.empty())

@@ -143,9 +143,10 @@ int plan_schedule(const PlanArguments& arguments) {
   options.limit = from_start(options.limit);
   const core::Stopwatch watch(options.limit);
   if (!file.schedule.transfers.empty() && !arguments.csv.empty())
-    throw core::InputError(fmt::format("{}: the CSV format has no times for copies between two steps, so --csv cannot "
-                                       "hold a plan with transfers; drop it",
-                                       core::input_name(arguments.schedule)));
+    throw core::InputError(
+        fmt::format("{}: the CSV format has no times for copies between two steps, so --csv cannot "
+                    "hold a plan with transfers; drop it",
+                    core::input_name(arguments.schedule)));
   std::optional<core::Plan> read;  // the plan in the schedule's file
   if (options.guard_bytes == 0) read = fit::plan_at(graph, file.schedule, file.offsets, options.alignment);
   FoundPlan result{planned(arguments, "planning",

@@ -169,7 +169,7 @@ class Fitting {
     // solver is called with the problem's budget, and only once, from `first`.
     const bool close = planned - fit.budget < fit.budget / kClosePlan;
     solvers::SolveOptions search = options_.search;
-    search.budget = fit.budget + rounded_.plan_slack;
+    search.budget = rounded_.peak_within(fit.budget);
     if (!close) search.budget = std::max(below(*search.budget, planned), fit.solution.peak);
     for (const core::Schedule* start : {&first, &std::as_const(fit.solution.schedule)}) {
       search.limit = watch_.share(kShareOfCheap);
@@ -267,7 +267,7 @@ class Fitting {
       const core::Evaluation evaluation = core::evaluate(rounded_.graph, schedule);
       if (watch_.seconds() >= end || (fit.fits() && evaluation.cost >= fit.solution.cost)) return;
       if (!tried_.insert(evaluation.cost).second || !evaluation.valid() ||
-          evaluation.peak > fit.budget + rounded_.plan_slack)
+          evaluation.peak > rounded_.peak_within(fit.budget))
         continue;
       solvers::Solution other = evaluated(schedule, evaluation);
       offer(other, end - watch_.seconds());
@@ -280,7 +280,7 @@ class Fitting {
     if (solution.peak_bound.value > all.peak_bound.value) all.peak_bound = solution.peak_bound;
     // Under a lower budget, the solver does not consider all schedules within fit.budget, so its bound on the cost does
     // not hold for all of them. Only bounds under the full budget are kept.
-    if (budget == fit.budget + rounded_.plan_slack && solution.cost_bound.value > all.cost_bound.value)
+    if (budget == rounded_.peak_within(fit.budget) && solution.cost_bound.value > all.cost_bound.value)
       all.cost_bound = solution.cost_bound;
     if (solution.least_peak > 0 && (all.least_peak == 0 || solution.least_peak < all.least_peak)) {
       all.least_peak = solution.least_peak;
@@ -521,9 +521,9 @@ class BudgetSearch {
   Fit& fit_ = fitting_.fit;
   solvers::SolveOptions search_ = options_.search;
   // Largest peak of a schedule whose plan can fit into the problem's budget.
-  const std::int64_t peak_budget_ = fit_.budget + rounded_.plan_slack;
+  const std::int64_t peak_budget_ = rounded_.peak_within(fit_.budget);
   const std::int64_t least_cut_ = std::max(fit_.budget / 200, options_.plan.alignment);
-  std::int64_t budget_ = first_budget(problem_, solver_) + rounded_.plan_slack;  // budget of the next call
+  std::int64_t budget_ = rounded_.peak_within(first_budget(problem_, solver_));  // budget of the next call
   // Whether the first budget is lower than the problem's budget (first_budget()).
   const bool lowered_ = budget_ < peak_budget_;
   double share_ = first_share();
@@ -560,7 +560,7 @@ void secure_with_transfers(const Problem& problem, const Problem& rounded, const
   const core::Schedule* start = options.search.start;
   if (start != nullptr && !start->transfers.empty() &&
       solvers::admissible(problem.graph, options.search.scope, *start) &&
-      core::evaluate(rounded.graph, *start).peak <= fit.budget + rounded.plan_slack) {
+      core::evaluate(rounded.graph, *start).peak <= rounded.peak_within(fit.budget)) {
     solvers::PlanOptions planning = options.plan;
     planning.guard_bytes = 0;
     planning.capacity = fit.budget;

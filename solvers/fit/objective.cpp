@@ -332,7 +332,7 @@ Gap gap_of(const Task& task, const Answer& answer) {
 
 std::optional<solvers::Bound> least_cost_bound(const Problem& problem, const solvers::SolveOptions& options,
                                                std::optional<std::int64_t> known_cost) {
-  const std::int64_t budget = problem.budget.value() + problem.plan_slack;
+  const std::int64_t budget = problem.peak_within(problem.budget.value());
   const std::atomic<std::int64_t> known = known_cost.value_or(solvers::CostBoundOptions::kNoneKnown);
   const solvers::CostBound bound = problem.graph.host_memory()
                                        ? bound_with_transfers(problem.graph, budget, options, options.limit)
@@ -353,7 +353,7 @@ solvers::Certificate certify(const Task& task, const Answer& answer, core::Stopw
     const std::int64_t budget = gap_of(task, answer).bound.value - 1;
     return solvers::certify(problem.graph, budget, order, core::saturating_add(task.max_cost.value(), 1), watch);
   }
-  const std::int64_t budget = problem.budget.value() + problem.plan_slack;
+  const std::int64_t budget = problem.peak_within(problem.budget.value());
   const std::int64_t enough = answer.success ? solution.cost : solvers::CostBoundOptions::kNoneKnown;
   return solvers::certify(problem.graph, budget, order, enough, watch);
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cairn/core/formats/files.h"
+#include "cairn/core/support/saturating.h"
 #include "cairn/core/support/text.h"
 
 namespace cairn::fit {
@@ -62,5 +63,7 @@ bool Problem::same_sizes(const Problem& other) const {
   return std::equal(a.size, a.size + graph.value_count(), b.size) &&
          std::equal(a.scratch, a.scratch + graph.node_count(), b.scratch);
 }
+
+std::int64_t Problem::peak_within(std::int64_t bytes) const { return core::saturating_add(bytes, plan_slack); }
 
 }  // namespace cairn::fit

@@ -50,6 +50,8 @@ struct Problem {
   Problem rounded_up(std::int64_t alignment) const;
   /// Returns a lower bound, in bytes, on the plans of all schedules.
   std::int64_t plan_bound() const { return lower_bound - plan_slack; }
+  /// Returns the largest peak of a schedule whose plan can fit into `bytes` bytes.
+  std::int64_t peak_within(std::int64_t bytes) const;
   /// Returns a copy whose lower bound refers to plans instead of peaks, for messages about what plans need.
   Problem of_plans() const {
     Problem problem = *this;

@@ -129,7 +129,7 @@ TEST_CASE("the least peak within a cost") {
 
   check_error({"solve", graph, "--max-cost", "9"}, 3, {"costs 9 cost units or less", "costs 10"});
   check_error({"solve", graph, "--max-cost", "10%", "--budget", "80%"}, 2, {"--max-cost", "--budget"});
-  for (const std::string cost : {"cheap", "10 %", "-5%", "5%%", "nan", "inf", "1e30"}) {
+  for (const std::string cost : {"cheap", "10 %", "-5%", "5%%", "nan", "inf", "1e30", "0x20", "0x1p3x", "10.5"}) {
     INFO(cost);
     check_error({"solve", graph, "--max-cost=" + cost}, 2, {"--max-cost '" + cost + "'", "10%"});
   }

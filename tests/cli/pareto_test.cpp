@@ -76,6 +76,16 @@ TEST_CASE("the schedules of a curve are not written to standard output") {
   CHECK_FALSE(std::filesystem::exists("-"));
 }
 
+TEST_CASE("the schedules of a curve do not replace a graph that is named like one of them") {
+  const auto [folder, graph] = Diamond{};
+  const std::string inside = folder / "500.json";
+  std::filesystem::copy_file(graph, inside);
+  const std::string before = read_text(inside);
+  check_error({"pareto", inside, "--schedules", std::filesystem::path(inside).parent_path().string()}, 2,
+              {"500.json", "name another folder"});
+  CHECK(read_text(inside) == before);
+}
+
 TEST_CASE("pareto takes budgets, and says which cannot be met") {
   const auto [folder, graph] = Diamond{};
   const Json points = run_json({"pareto", graph, "--budgets", "49,100%,52"})["points"];

@@ -104,6 +104,19 @@ TEST_CASE("a host budget that is too small is answered with one that suffices") 
   CHECK(json["host_budget_bytes"] > 2000);
 }
 
+TEST_CASE("a given schedule keeps the host budget, and no CSV holds its plan") {
+  const Folder folder;
+  const std::string path = write_passes(folder), schedule = folder / "moved.json";
+  const Words link = {"--link", "c2c", "--budget", "3020"};
+  const Json json =
+      run_json(Words{"solve", path, "--order", "input", "--max-occurrences", "1", "-o", schedule} + link + kWork);
+  REQUIRE(json["host_planned_bytes"] > 2000);
+  const Words run = Words{"run", path, "--schedule", schedule, "--backend", "host"} + link;
+  CHECK(run_command(run).code == 0);
+  check_error(run + Words{"--host-budget", "2000"}, 4, {"on the host as planned", "raise --host-budget"});
+  check_error({"plan", path, schedule, "--csv", folder / "p.csv"}, 2, {"cannot hold a plan with transfers"});
+}
+
 TEST_CASE("info --link says whether the link pays") {
   const Folder folder;
   const std::string path = write_passes(folder);

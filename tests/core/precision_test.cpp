@@ -1,5 +1,7 @@
 #include "cairn/core/precision.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <limits>
 
@@ -69,6 +71,18 @@ TEST_CASE("bf16 graphs halve what is stored as bf16, and keep statistics, norms 
     CHECK(core::with_precision(half, Precision::bf16).fingerprint() == half.fingerprint());
     CHECK_THROWS_AS(core::with_precision(half, Precision::fp32), core::InputError);
   }
+}
+
+TEST_CASE("bf16 halves the scratch of nodes that overwrite a tensor of several GiB") {
+  const std::int64_t elements = 1'200'000'000;
+  const std::string text = fmt::format(
+      R"({{"format": "cairn.graph", "version": 1, "residents": [{{"name": "x", "role": "data", "shape": [{0}]}}],
+           "nodes": [{{"name": "a", "size": {1}, "op": {{"kind": "scale", "shape": [{0}], "args": ["r0"], "alpha": 2}}}},
+                     {{"name": "b", "size": {1}, "scratch": -{1}, "inputs": [0], "inplace": 0, "keep": true,
+                      "op": {{"kind": "relu", "shape": [{0}], "args": ["n0"]}}}}]}})",
+      elements, 4 * elements);
+  const Graph half = core::with_precision(core::parse_graph(text, "large"), Precision::bf16);
+  CHECK(half.scratch(1) == -2 * elements);
 }
 
 TEST_CASE("a bf16 graph comes back from its file") {

@@ -35,6 +35,12 @@ fit::LargestBatch largest(std::int64_t budget, const std::string& max_cost = "",
 
 }  // namespace
 
+TEST_CASE("a cost without a unit is read exactly") {
+  CHECK(pipeline::parse_max_cost("1.4e15", 1'000'000'000'000'900) == 1'400'000'000'000'000);
+  CHECK(pipeline::parse_max_cost("9007199254740993", 10) == 9'007'199'254'740'993);
+  CHECK(pipeline::parse_max_cost("10%", 1000) == 1100);
+}
+
 TEST_CASE("the largest batch may be limited in cost") {
   const std::int64_t budget = 30'000;
   const fit::LargestBatch any = largest(budget), free = largest(budget, "0%"), none = largest(budget, "1");

@@ -178,6 +178,18 @@ TEST_CASE("a scope that a solver cannot keep to is refused in a line that names 
   for (const Scope& scope : kScopes) CHECK(find_solver("auto").honours(scope));
 }
 
+TEST_CASE("a graph whose first node is marked as backward is solved like any other", "[contracts]") {
+  core::GraphBuilder builder("marked");
+  builder.add({.name = "first", .size = 10, .cost = 1, .backward = true});
+  for (core::NodeId v = 1; v < 4; ++v)
+    builder.add({.name = fmt::format("n{}", v), .size = 10, .cost = 1, .inputs = {v - 1}});
+  const Graph graph = builder.build();
+  for (const char* name : {"chen", "auto"}) {
+    const Solution solution = find_solver(name).solve(graph, {.limit = {.work = 100'000}});
+    CHECK(core::evaluate(graph, solution.schedule).valid());
+  }
+}
+
 TEST_CASE("auto keeps to the scope, with the bounds of those that it calls", "[contracts]") {
   const Graph graph = figure_1();
   SolveOptions options{.budget = 3, .scope = kWithoutRecomputation, .limit = {.work = 100'000}};

@@ -34,7 +34,7 @@ class TransferFit {
     constexpr int kRounds = 40, kMostIdle = 4;
     constexpr double kLeast = 0.03, kFirst = 0.4, kNext = 0.25;
     if (!bound()) return finish();
-    const std::int64_t most = *problem_.budget + rounded_.plan_slack;
+    const std::int64_t most = rounded_.peak_within(*problem_.budget);
     std::int64_t budget = most, host_budget = host_.budget;
     int failures = 0;  // number of attempts in succession whose plan exceeds the budget
     int idle = 0;      // number of attempts in succession whose plan fits, but does not improve the answer
@@ -65,7 +65,7 @@ class TransferFit {
 
   /// Computes the lower bound on the makespan. Returns whether a schedule within the budgets may exist.
   bool bound() {
-    const solvers::CostBound bound = bound_with_transfers(rounded_.graph, *problem_.budget + rounded_.plan_slack,
+    const solvers::CostBound bound = bound_with_transfers(rounded_.graph, rounded_.peak_within(*problem_.budget),
                                                           options_.search, watch_.share(kBoundShare));
     watch_.charge(bound.work);
     infeasible_ = bound.infeasible;

@@ -168,7 +168,7 @@ std::optional<std::int64_t> sufficient_host_budget(const Problem& problem, const
   const core::HostMemory host = *problem.graph.host_memory();
   core::Stopwatch watch(options.search.limit);
   solvers::OffloadOptions offload = solvers::offload_options(host, options.search);
-  offload.budget = *problem.budget + rounded.plan_slack;
+  offload.budget = rounded.peak_within(*problem.budget);
   // Returns the bytes of the plan on the host, or nothing if no schedule within the host's budget was found.
   const auto within = [&](std::optional<std::int64_t> host_budget) -> std::optional<std::int64_t> {
     std::optional<std::int64_t> bytes;
