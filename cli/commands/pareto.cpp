@@ -68,8 +68,8 @@ void make_folder(const std::string& path, const std::vector<std::string>& others
     throw core::InputError(fmt::format("--schedules '{}' is not a folder and cannot be made one; name another", path));
   require_outputs({{"--schedules", path + "/s.json"}}, {});
   for (const std::string& other : others) {
-    const auto parent = std::filesystem::absolute(other).parent_path();
-    if (is_named_by_budget(other) && std::filesystem::equivalent(parent, path, error))
+    if (!is_named_by_budget(other)) continue;
+    if (std::filesystem::equivalent(std::filesystem::absolute(other).parent_path(), path, error))
       throw core::InputError(
           fmt::format("--schedules '{}' contains '{}', which the file of a schedule could replace; "
                       "name another folder",

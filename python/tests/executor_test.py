@@ -54,6 +54,11 @@ class Arrays(unittest.TestCase):
             self.assertIs(made.get(name, out=room), room)
             np.testing.assert_array_equal(room, values)
 
+    def test_room_that_is_only_copied_is_refused(self):
+        made = executor(ffn())
+        with self.assertRaisesRegex(cairn.InputError, "out= must be an array; list gives only copies"):
+            made.get("inputs", out=[[np.float32(0)] * 24] * 8)
+
     def test_a_step_computes_with_what_was_set(self):
         made = executor(ffn(layers=1))
         draw = np.random.default_rng(2)
@@ -292,6 +297,14 @@ class Steps(unittest.TestCase):
             executor(graph, 100)
         with self.assertRaisesRegex(cairn.InputError, "fp32 only"):
             executor(graph, precision="bf16")
+
+    def test_the_later_of_set_and_stage_decides(self):
+        made = executor(ffn())
+        values = np.random.default_rng(1).standard_normal((8, 24), np.float32)
+        made.stage("inputs", values)
+        made.set("inputs", 2 * values)
+        made.step()
+        np.testing.assert_array_equal(made.get("inputs"), 2 * values)
 
     def test_staged_values_wait_for_the_step(self):
         made = executor(resnet())

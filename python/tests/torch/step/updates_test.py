@@ -530,7 +530,7 @@ class Updated(unittest.TestCase):
         """Tests that the first step is not measured, even if measure_again() is called before it: in its first step,
         the optimizer allocates its state, which is not in the plan."""
         measured = object.__new__(Measured)
-        measured.passed_over, measured.report = 1, unittest.mock.Mock()
+        measured.passed_over, measured.report, measured.is_free = 1, unittest.mock.Mock(), lambda: True
         measured.measure_again()
         self.assertEqual(measured.passed_over, 1)
 
