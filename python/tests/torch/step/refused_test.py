@@ -511,7 +511,8 @@ class Refused(unittest.TestCase):
         optimizer, sizes = adam(Net()), torch.get_default_dtype()
         try:
             torch.set_default_dtype(torch.float64)
-            with torch.device("meta"):
+            # In torch 2.9, Adam itself cannot step under another default device.
+            with torch.device("cpu" if torch.__version__.startswith("2.9.") else "meta"):
                 cairn.torch.step(plain, optimizer=optimizer)
         finally:
             torch.set_default_dtype(sizes)
