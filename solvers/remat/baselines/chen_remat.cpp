@@ -93,7 +93,7 @@ Solution chen_remat(const core::Graph& graph, const SolveOptions& options) {
   if (graph.node_count() == 0 || incumbent.cannot_improve()) return incumbent.finish(false);
 
   const std::int32_t length = forward_length(graph);
-  if (length == 0) return incumbent.finish(true);  // the first node is marked as backward, so there is no forward part
+  if (length == 0) return incumbent.finish(false);  // the first node is marked as backward, so there is no forward part
   const auto root = static_cast<std::int32_t>(std::lround(std::sqrt(static_cast<double>(length))));
   std::vector<std::int32_t> counts{std::max(root, 1)};
   std::set<std::int32_t> others;
