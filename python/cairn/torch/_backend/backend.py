@@ -217,11 +217,8 @@ class Backend:
             return run_guarded(run, module, failed, compiling.written_among)
         except _private.RESTARTS:
             raise
-        except KeyboardInterrupt:  # removes the graph from the report, because it may be compiled again later
-            del self.report.graphs[known:]
-            raise
-        except CairnWarning:  # the caller has warnings raised as errors
-            del self.report.graphs[known:]
+        except (KeyboardInterrupt, CairnWarning):  # a CairnWarning is raised if the caller turns warnings into errors
+            del self.report.graphs[known:]  # because the graph may be compiled again later
             raise
         except cairn.Error as error:
             if not _private.suppresses_errors():

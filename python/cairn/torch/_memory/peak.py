@@ -127,7 +127,7 @@ class Measured:
 
     def _note_sizes(self, args):
         """Requests a measurement of this run if its symbolic sizes have not been measured before."""
-        sizes = tuple(arg for arg in args if type(arg) is int)
+        self.present_sizes = sizes = tuple(arg for arg in args if type(arg) is int)
         if self.done and not self.sizes:  # measured by an earlier process
             self.sizes.add(sizes)
         if sizes in self.sizes or len(self.sizes) == _MOST_SIZES:
@@ -135,7 +135,6 @@ class Measured:
         if self.done:
             self.wanted = True
             self._begin_if_free()
-        self.present_sizes = sizes
 
     def _forward(self, run, args):
         inputs = [t.untyped_storage() for t in filter(_private.is_plain, args)]

@@ -78,24 +78,17 @@ class _Prepared:
 
     def __init__(self):
         self.now = False
-        torch.autograd.profiler._prepare_profiler = self._before(torch.autograd.profiler._prepare_profiler)
-        torch.autograd.profiler._disable_profiler = self._after(torch.autograd.profiler._disable_profiler)
+        profiler = torch.autograd.profiler
+        profiler._prepare_profiler = self._noting(profiler._prepare_profiler, True)
+        profiler._disable_profiler = self._noting(profiler._disable_profiler, False)
 
-    def _before(self, prepare):
-        @functools.wraps(prepare)
-        def prepared(*args, **kwargs):
-            self.now = True
-            return prepare(*args, **kwargs)
+    def _noting(self, function, prepared):
+        @functools.wraps(function)
+        def noted(*args, **kwargs):
+            self.now = prepared
+            return function(*args, **kwargs)
 
-        return prepared
-
-    def _after(self, disable):
-        @functools.wraps(disable)
-        def disabled(*args, **kwargs):
-            self.now = False
-            return disable(*args, **kwargs)
-
-        return disabled
+        return noted
 
 
 _prepared = _Prepared()

@@ -121,7 +121,10 @@ def _is_alike(one, other):
 
 
 def _order_of(tensor):
-    """Returns the dimensions of a traced tensor in the order in which they lie in memory; None if it has gaps."""
+    """Returns the dimensions of a traced tensor in the order in which they lie in memory; None if it has gaps, or no
+    strides."""
+    if tensor.layout is not torch.strided:
+        return None
     sizes, strides = ([_private.hint(n) for n in numbers] for numbers in (tensor.shape, tensor.stride()))
     order = sorted(range(len(sizes)), key=lambda i: (-strides[i], i))
     return order if is_dense(sizes, strides) else None

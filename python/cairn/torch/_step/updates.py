@@ -37,6 +37,10 @@ def _autocast_may_change(optimizer):
     return not type(optimizer).__module__.startswith("torch.") or type(optimizer).__name__ in ("Adafactor", "Muon")
 
 
+def _sizes_of(optimizer):
+    return [len(group["params"]) for group in optimizer.param_groups]
+
+
 def _place_of(tensor):
     return tensor.untyped_storage()._cdata, tensor.storage_offset()
 
@@ -93,7 +97,8 @@ class Updates:
         self._stepped = set()  # ids of optimizers in the plan whose step() has ended in this step
         self._shared = set()  # storages that several arguments of a graph share in this step
         self._modes = None  # modes of the user that were active when the first parameter of the step was updated
-        self._sizes = {}  # id(optimizer) -> numbers of parameters of its groups when it was tested
+        # id(optimizer) -> numbers of parameters of its groups when it was tested
+        self._sizes = {id(optimizer): _sizes_of(optimizer) for optimizer in self.optimizers}
         self._ever_updated = set()  # ids of parameters that were updated in a backward pass of any step
         # id(optimizer) -> (its zero_grad(), the function that takes the place of zero_grad() while a step runs)
         self._zeroing = {}
@@ -169,10 +174,9 @@ class Updates:
 
     def _begin(self):
         for optimizer in self.optimizers:
-            sizes = [len(group["params"]) for group in optimizer.param_groups]
-            if self._sizes.setdefault(id(optimizer), sizes) != sizes:  # parameters were added
+            if self._sizes[id(optimizer)] != _sizes_of(optimizer):  # parameters were added
                 refuse_coupled(optimizer)
-                self._sizes[id(optimizer)] = sizes
+                self._sizes[id(optimizer)] = _sizes_of(optimizer)
         self._find_owners()
         now = self._kinds_now()
         if self._kinds is not None and now != self._kinds:

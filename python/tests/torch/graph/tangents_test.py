@@ -248,6 +248,16 @@ class Logits(unittest.TestCase):
         graph = cairn.torch.graph(self.model, (self.tokens,))
         self.assertLess(graph.baseline.peak, 4.9 * self.size)
 
+    def gradients(self, kind, x, dynamic=False):
+        """Returns the gradients of a model, whose first result is the loss, under aot_eager and under Cairn."""
+        found = []
+        for chosen in harness.afresh(("aot_eager", backend("100%"))):
+            torch.manual_seed(0)
+            model = kind()
+            torch.compile(model, backend=chosen, dynamic=dynamic)(x)[0].backward()
+            found.append([p.grad for p in model.parameters()])
+        return found
+
     def test_gradients_that_a_kernel_lays_out_otherwise(self):
         """Tests results in channels-last whose gradient from the loss is contiguous, although the tracer takes it for
         channels-last. The layout of the sum decides how later sums over it round."""
@@ -264,13 +274,7 @@ class Logits(unittest.TestCase):
 
         x = torch.randn(4, 8, 33, 37).to(memory_format=torch.channels_last)
         for dynamic in (False, True):
-            found = []
-            for chosen in harness.afresh(("aot_eager", backend("100%"))):
-                torch.manual_seed(0)
-                model = Gated()
-                torch.compile(model, backend=chosen, dynamic=dynamic)(x)[0].backward()
-                found.append([p.grad for p in model.parameters()])
-            self.assertTrue(all(map(torch.equal, *found)), dynamic)
+            self.assertTrue(all(map(torch.equal, *self.gradients(Gated, x, dynamic))), dynamic)
 
     def test_zeros_are_laid_out_as_traced(self):
         """Tests zeros for a result that the caller does not differentiate, beside one whose gradient is expected to be
@@ -285,13 +289,8 @@ class Logits(unittest.TestCase):
                 h = torch.sin(self.layer(x) * self.scale)
                 return (h * torch.exp(h)).mean(), h, h.roll(1, 1)
 
-        x, found = torch.randn(4, 8, 33, 37).to(memory_format=torch.channels_last), []
-        for chosen in harness.afresh(("aot_eager", backend("100%"))):
-            torch.manual_seed(0)
-            model = Rolled()
-            torch.compile(model, backend=chosen)(x)[0].backward()
-            found.append([p.grad for p in model.parameters()])
-        self.assertTrue(all(map(torch.equal, *found)))
+        x = torch.randn(4, 8, 33, 37).to(memory_format=torch.channels_last)
+        self.assertTrue(all(map(torch.equal, *self.gradients(Rolled, x))))
 
     def test_zeros_are_added(self):
         """Tests that adding zeros for a missing gradient gives the same bits as when autograd adds them; adding zeros
