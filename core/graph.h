@@ -255,8 +255,9 @@ class GraphBuilder {
   void set_cost_unit(CostUnit unit);  ///< throws the InputError of check_cost_unit()
   void set_order(std::vector<NodeId> order);
 
-  /// Validates and returns the graph. The builder is empty afterwards. After an exception the builder must not be used.
-  /// O(nodes + edges).
+  /// Validates and returns the graph. The builder is empty afterwards, even after an exception. O(nodes + edges).
+  /// If ops update resident tensors, adds control edges and pins nodes such that every update runs after all nodes that
+  /// read what it overwrites (order_updates()).
   /// Throws InputError, which names the nodes, on any of these:
   /// - an input that does not exist, a self-loop, or a cycle (the message lists one);
   /// - a name that two nodes share, or that two outputs of one node share (a node without a name gets the name
@@ -266,7 +267,8 @@ class GraphBuilder {
   ///   kept;
   /// - an `inplace` that is not an input of its node, or the same `inplace` for two outputs of a node;
   /// - an order that is not a permutation of the nodes or not topological;
-  /// - an op whose arguments or sizes do not fit the node.
+  /// - an op whose arguments or sizes do not fit the node;
+  /// - a node that reads a resident, but can only run after the node that updates it.
   Graph build();
 
  private:

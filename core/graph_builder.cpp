@@ -11,6 +11,7 @@
 #include "cairn/core/graph.h"
 #include "cairn/core/internal/graph_checks.h"
 #include "cairn/core/internal/graph_data.h"
+#include "cairn/core/internal/update_order.h"
 
 namespace cairn::core {
 namespace {
@@ -225,23 +226,25 @@ void GraphBuilder::set_cost_unit(CostUnit unit) {
 void GraphBuilder::set_order(std::vector<NodeId> order) { order_ = std::move(order); }
 
 Graph GraphBuilder::build() {
-  std::vector<Node> nodes = std::exchange(nodes_, {});
+  GraphBuilder given = std::exchange(*this, GraphBuilder());  // leaves this builder empty even if a check fails
+  std::vector<Node>& nodes = given.nodes_;
   name_all(nodes);
   check_inputs_exist(nodes);
+  order_updates(given, given.residents_.size());
   const auto structure = std::make_shared<Graph::Structure>();
-  Graph::Data data{structure, std::move(cost_unit_), {}, {}, {}, {}, host_memory_};
+  Graph::Data data{structure, std::move(given.cost_unit_), {}, {}, {}, {}, given.host_memory_};
   number_values(nodes, data, *structure);
   const NameOfNode name_of = [&](NodeId v) -> const std::string& { return nodes[v].name; };
   check_numbers(data.view(), name_of);
   data.add_up_sizes();
   link(nodes, *structure);
-  order_nodes(nodes, std::exchange(order_, std::nullopt), data.view(), *structure);
+  order_nodes(nodes, std::move(given.order_), data.view(), *structure);
   check_inplace(nodes);
   check_scratch(data.view(), name_of);
-  check_ops(nodes, residents_);
-  structure->resident_bytes = resident_bytes_of(residents_, std::exchange(extra_resident_bytes_, 0));
-  structure->residents = std::exchange(residents_, {});
-  structure->name = std::exchange(name_, {});
+  check_ops(nodes, given.residents_);
+  structure->resident_bytes = resident_bytes_of(given.residents_, given.extra_resident_bytes_);
+  structure->residents = std::move(given.residents_);
+  structure->name = std::move(given.name_);
   take_rest(nodes, *structure);
   return Graph(std::move(data));
 }

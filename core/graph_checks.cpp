@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
 #include <unordered_map>
 
@@ -67,7 +68,12 @@ class OpChecker {
       : nodes_(nodes), residents_(residents), writer_(residents.size(), kNoNode), reader_(residents.size(), kNoNode) {}
 
   void check_all() {
-    for (const Resident& copy : residents_) check_master(copy);
+    for (const Resident& resident : residents_) {
+      if (!std::isfinite(resident.scale))
+        throw InputError(
+            fmt::format("resident '{}' has the scale {}, which must be finite", resident.name, resident.scale));
+      check_master(resident);
+    }
     for (NodeId v = 0; v < static_cast<NodeId>(nodes_.size()); ++v) {
       if (!nodes_[v].op) continue;
       try {
@@ -161,8 +167,16 @@ class OpChecker {
         if (j != i && op.args[j] == op.args[i])
           throw InputError(fmt::format("arguments {} and {} are the same tensor, which the op overwrites", i, j));
       }
+      require_trained(resident(op.args[i].index));
       add_writer(v, op.args[i].index);
     }
+    require_trained(resident(op.writes));
+  }
+
+  /// Checks that the role of a tensor that an update changes says so, because checkpoints and tests go by the roles.
+  static void require_trained(const Resident& updated) {
+    if (updated.role == Resident::Role::weight || updated.role == Resident::Role::optimizer) return;
+    throw InputError(fmt::format("it updates resident '{}', whose role must be weight or optimizer", updated.name));
   }
 
   /// Checks the element types of an op's arguments and of its first output. check_op() must have accepted the op.

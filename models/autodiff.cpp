@@ -333,9 +333,12 @@ void backward(ModelBuilder& model, const Tensor& loss) {
 }
 
 core::Graph training_step(ModelBuilder& model, const Tensor& loss) {
-  backward(model, loss);
-  add_optimizer_state(model);
-  return model.build();
+  ModelBuilder whole = model;  // a copy, so that a failure leaves no half of a backward pass in `model`
+  backward(whole, loss);
+  add_optimizer_state(whole);
+  core::Graph graph = whole.build();
+  model = std::move(whole);
+  return graph;
 }
 
 }  // namespace cairn::models

@@ -20,6 +20,7 @@ namespace cairn::models {
 void backward(ModelBuilder& model, const Tensor& loss);
 
 /// Finishes a model. Adds the backward pass and the optimizer's state (BuildOptions::optimizer), and builds the graph.
+/// The builder is empty afterwards; after an exception it is as before.
 core::Graph training_step(ModelBuilder& model, const Tensor& loss);
 
 }  // namespace cairn::models

@@ -1,6 +1,7 @@
 #include "cairn/models/builder.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
@@ -114,6 +115,9 @@ Tensor ModelBuilder::batched_matmul(const std::string& name, const Tensor& a, co
 }
 
 Tensor ModelBuilder::add(const std::string& name, const Tensor& a, const Tensor& b) {
+  if (a.shape != b.shape)
+    throw core::InputError(fmt::format("node '{}' adds tensors of the shapes [{}] and [{}], which must be equal", name,
+                                       fmt::join(a.shape, ", "), fmt::join(b.shape, ", ")));
   return append(name, make_op(OpKind::add, a.shape, {a.operand, b.operand}));
 }
 

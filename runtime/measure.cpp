@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "cairn/core/precision.h"
+#include "cairn/core/support/sum_limit.h"
 #include "cairn/runtime/support/residents.h"
 
 namespace cairn::runtime {
@@ -39,6 +40,9 @@ void set_target(core::GraphBuilder& builder, core::Node& node) {
   for (core::Output& output : node.outputs) output.size = 0;
   node.size = 0;
   node.op->writes = node.op->args[1].index;
+  for (const std::size_t i : core::updated_args(node.op->kind))
+    builder.resident(node.op->args[i].index).role = core::Resident::Role::optimizer;
+  builder.resident(node.op->writes).role = core::Resident::Role::weight;
   core::add_master(builder, *node.op);
 }
 
@@ -199,13 +203,19 @@ MeasuredGraph measure_costs(const core::Graph& graph, const std::function<std::o
     if (graph.cost(op.node) > 0) ratios.push_back(static_cast<double>(cost) / static_cast<double>(graph.cost(op.node)));
   }
   result.measured_ops = static_cast<std::int64_t>(cost_of.size());
+  const double ns = graph.cost_unit().seconds() * 1e9;  // of one unit of the former costs; 0 if that is unknown
   if (result.measured_ops < result.distinct_ops && !ratios.empty()) result.scale = median(std::move(ratios));
+  const auto times = [](std::int64_t cost, double factor) {
+    constexpr auto kMost = static_cast<double>(core::kSumLimit);
+    return static_cast<std::int64_t>(std::llround(std::min(static_cast<double>(cost) * factor, kMost)));
+  };
 
   std::vector<std::int64_t> cost(graph.view().cost, graph.view().cost + graph.node_count());
   std::int64_t others = 0;  // number of nodes without an op that have a cost
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {
     if (graph.op(v) == nullptr) {
       others += cost[v] > 0 ? 1 : 0;
+      if (ns > 0 && result.measured_ops > 0) cost[v] = times(cost[v], ns);
       continue;
     }
     const auto known = cost_of.find(op_signature(graph, v));
@@ -214,8 +224,7 @@ MeasuredGraph measure_costs(const core::Graph& graph, const std::function<std::o
       ++result.measured_nodes;
     } else {
       result.unmeasured.push_back(v);
-      if (result.scale != 1)
-        cost[v] = std::max<std::int64_t>(1, std::llround(static_cast<double>(cost[v]) * result.scale));
+      if (result.scale != 1) cost[v] = std::max<std::int64_t>(1, times(cost[v], result.scale));
     }
   }
 
@@ -229,9 +238,8 @@ MeasuredGraph measure_costs(const core::Graph& graph, const std::function<std::o
                           result.scale != 1 ? fmt::format(", times {:.4g}", result.scale) : "");
     if (others > 0) text += fmt::format("; {} nodes without an op: {}", others, former);
     if (text.size() > kMostText) text = text.substr(0, kMostText - 3) + "...";
-    // Nodes without an op keep their costs. If these costs are in another unit than ns, the graph as a whole has no
-    // known unit.
-    const bool mixed = others > 0 && unit.name != core::kNanoseconds;
+    // If the unit of the costs of nodes without an op is unknown, the graph as a whole has no known unit.
+    const bool mixed = others > 0 && ns == 0;
     unit = {mixed ? "" : core::kNanoseconds, std::move(text)};
   }
   result.graph = graph.with_costs(std::move(cost), std::move(unit));

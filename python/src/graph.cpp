@@ -367,6 +367,18 @@ std::vector<std::int64_t> one_each(const core::Graph& graph, nb::handle given, c
 
 /// Returns a copy of the graph in which the given nodes keep all their outputs to the end of a step. `nodes` is a
 /// sequence of ids and names.
+/// Gives the outputs of `node` that take over the storage of a result of `kept` storage of their own. Negative scratch
+/// counts storage that is taken over, so it is dropped, too.
+void give_own_storage(core::Node& node, core::NodeId kept) {
+  const auto drop = [&](core::OutputRef& inplace) {
+    if (inplace.node != kept) return;
+    inplace = core::OutputRef();
+    node.scratch = std::max<std::int64_t>(node.scratch, 0);
+  };
+  drop(node.inplace);
+  for (core::Output& output : node.outputs) drop(output.inplace);
+}
+
 core::Graph with_kept(const core::Graph& graph, nb::handle nodes) {
   core::GraphBuilder builder(graph);
   for (const nb::handle given : nodes) {
@@ -376,6 +388,8 @@ core::Graph with_kept(const core::Graph& graph, nb::handle nodes) {
     core::Node& node = builder.node(static_cast<core::NodeId>(id));
     node.keep = true;
     for (core::Output& output : node.outputs) output.keep = true;
+    for (const core::NodeId reader : graph.successors(static_cast<core::NodeId>(id)))
+      give_own_storage(builder.node(reader), static_cast<core::NodeId>(id));
   }
   return builder.build();
 }

@@ -92,6 +92,53 @@ class BadInput(unittest.TestCase):
         self.refused("init='other'", lambda: model.weight("v", [1], init="other"))
         self.refused("negative|extent|-1", lambda: model.data("d", [2, -1]))
 
+    def test_a_step_that_fails_leaves_no_remains(self):
+        b = Builder("m", optimizer="sgd")
+        x, target = b.data("x", (4, 8)), b.data("target", (4, 8))
+        w, z = b.weight("w", (8, 8)), b.weight("z", (4, 8))
+        y = b.linear("y", x, w)
+        wrong = b.mse("wrong", b.add("sum", y, z), target)  # a weight may not be a term of a sum
+        right = b.mse("right", y, target)
+        nodes = 4
+        with self.assertRaisesRegex(cairn.InputError, "'z' is a term of an add"):
+            b.training_step(wrong)
+        graph = b.training_step(right)
+        self.assertEqual([r for r in cairn.Executor(graph, backend="host").residents if "rate" in r], ["learning_rate"])
+        names = [graph.node_name(v) for v in range(len(graph))]
+        self.assertEqual(names[:nodes], ["y", "sum", "wrong", "right"])
+        self.assertFalse([name for name in names if name.startswith("wrong/")])
+
+    def test_sums_of_equal_shapes(self):
+        b = Builder("m")
+        with self.assertRaisesRegex(cairn.InputError, r"'s' adds tensors of the shapes \[4, 8\] and \[8, 4\]"):
+            b.add("s", b.data("x", (4, 8)), b.data("y", (8, 4)))
+
+    def test_scales_are_finite(self):
+        for scale in (float("nan"), float("inf")):
+            b = Builder("m")
+            y = b.linear("y", b.data("x", (4, 8)), b.weight("w", (8, 8), scale=scale))
+            with self.assertRaisesRegex(cairn.InputError, "'w' has the scale .*, which must be finite"):
+                b.training_step(b.mse("loss", y, b.data("target", (4, 8))))
+
+    def test_kept_nodes_of_a_graph_with_updates(self):
+        b = Builder("m", optimizer="sgd")
+        h, target = b.data("x", (64, 16)), b.data("target", (64, 16))
+        for i in range(6):
+            h = b.relu(f"r{i}", b.linear(f"y{i}", h, b.weight(f"w{i}", (16, 16), scale=0.3)))
+        graph = b.training_step(b.mse("loss", h, target)).with_kept(["y1", "r3"])
+        reference = cairn.Executor(graph, backend="host")
+        reference.step()
+        for budget in range(95, 20, -5):
+            try:
+                made = cairn.Executor(graph, f"{budget}%", backend="host", time_limit=0.2)
+            except cairn.InfeasibleError:
+                continue
+            made.step()
+            for name in ("y1", "r3"):
+                np.testing.assert_array_equal(made.output(name), reference.output(name))
+            np.testing.assert_array_equal(made.get("w2"), reference.get("w2"))
+        self.assertLessEqual(budget, 60)
+
     def test_tensors_of_others(self):
         (one, mean), (other, _) = small(), small()
         self.refused("another builder", lambda: other.relu("relu", mean))

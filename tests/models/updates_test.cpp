@@ -25,6 +25,7 @@
 #include "cairn/tests/models/random_network.h"
 #include "cairn/tests/models/tiny_models.h"
 #include "cairn/tests/solvers/measured.h"
+#include "cairn/tests/support/late_readers.h"
 #include "cairn/tests/support/outputs.h"
 #include "cairn/tests/support/seeds.h"
 
@@ -38,67 +39,11 @@ using core::Operand;
 using core::Resident;
 using core::Schedule;
 using models::BuildOptions;
+using tests::late_readers;
 using tests::Random;
 using tests::RandomNetwork;
-
-std::vector<NodeId> updates_of(const Graph& graph) {
-  std::vector<NodeId> updates;
-  for (const NodeId v : graph.input_order()) {
-    if (core::is_update(graph.op(v)->kind)) updates.push_back(v);
-  }
-  return updates;
-}
-
-/// Returns, for every node, whether it is in `nodes` or a node in `nodes` needs it as a direct or indirect input.
-/// Control edges count as inputs. Paths lead through pinned nodes only if `through_pinned` is set.
-std::vector<bool> with_inputs(const Graph& graph, const std::vector<NodeId>& nodes, bool through_pinned) {
-  std::vector<bool> found(static_cast<std::size_t>(graph.node_count()));
-  std::vector<NodeId> open = nodes;
-  for (const NodeId v : nodes) found[static_cast<std::size_t>(v)] = true;
-  while (!open.empty()) {
-    const NodeId v = open.back();
-    open.pop_back();
-    for (const core::ValueId input : graph.inputs(v)) {
-      const NodeId u = graph.producer(input);
-      if (found[static_cast<std::size_t>(u)] || (graph.pinned(u) && !through_pinned)) continue;
-      found[static_cast<std::size_t>(u)] = true;
-      open.push_back(u);
-    }
-  }
-  return found;
-}
-
-/// Returns, for every node, whether some valid schedule runs the node after `update`. The worst case decides: all nodes
-/// that need not run before the update run after it, together with all their inputs, which must be computed again. Kept
-/// values are computed again, too. Only pinned nodes that have run before the update do not run again.
-std::vector<bool> may_run_after(const Graph& graph, NodeId update) {
-  const std::vector<bool> before = with_inputs(graph, {update}, true);
-  std::vector<NodeId> open;
-  for (NodeId v = 0; v < graph.node_count(); ++v) {
-    const bool again = graph.keep(v) && !graph.pinned(v);
-    if (v != update && (!before[static_cast<std::size_t>(v)] || again)) open.push_back(v);
-  }
-  return with_inputs(graph, open, false);
-}
-
-/// Returns one line for each node that could read a resident tensor after an update has overwritten the tensor.
-std::string late_readers(const Graph& graph) {
-  std::string text;
-  for (const NodeId update : updates_of(graph)) {
-    const Op& op = *graph.op(update);
-    std::set<std::int32_t> overwritten{op.writes};
-    for (const std::size_t i : core::updated_args(op.kind)) overwritten.insert(op.args[i].index);
-    const std::vector<bool> after = may_run_after(graph, update);
-    for (NodeId v = 0; v < graph.node_count(); ++v) {
-      if (v == update || !after[static_cast<std::size_t>(v)]) continue;
-      for (const Operand& arg : graph.op(v)->args) {
-        if (arg.kind == Operand::Kind::resident && overwritten.contains(arg.index))
-          text += fmt::format("{} can run after {}\n", graph.name(v), graph.name(update));
-      }
-    }
-  }
-  return text;
-}
+using tests::updates_of;
+using tests::with_inputs;
 
 NodeId loss_of(const Graph& graph) {
   for (NodeId v = 0; v < graph.node_count(); ++v) {

@@ -266,9 +266,10 @@ TEST_CASE("a schedule that runs a reader of a weight after its update is refused
     return error_of<InputError>([&] { compiled(graph, schedule); });
   };
   CHECK(error({{0, 2, 3, 1}}).empty());
-  check_line(error({{0, 3, 1, 2}}), {"step 3 runs node 'reader', which reads 'w', after node 'update' has updated it"});
-  check_line(error({{0, 2, 1, 3}}), {"node 'reader of m', which reads 'm', after node 'update'"});
-  check_line(error({{0, 2, 0, 3, 1, 0}}), {"step 5 runs node 'gradient'"});
+  check_line(error({{0, 3, 1, 2}}), {"node 'update' reads node 'reader' before it was computed"});
+  check_line(error({{0, 2, 1, 3}}), {"node 'update' reads node 'reader of m' before it was computed"});
+  check_line(error({{0, 2, 0, 3, 1, 0}}),
+             {"step 5 runs node 'gradient', which reads 'w', after node 'update' has updated it"});
 }
 
 }  // namespace cairn::tests::executor_values_test
