@@ -574,6 +574,7 @@ Executor::~Executor() {
 }
 Executor::Executor(Executor&&) noexcept = default;
 Executor& Executor::operator=(Executor&& other) noexcept {
+  runtime::Executor::operator=(other);
   std::swap(state_, other.state_);
   return *this;
 }
@@ -590,6 +591,7 @@ runtime::StepReport Executor::run(bool time_ops) {
   if (time_ops && state_->updates)
     report.seconds = std::accumulate(report.op_seconds.begin(), report.op_seconds.end(), 0.0);
   state_->require_whole_guards();
+  set_has_outputs(true);
   report.live_peak_bytes = state_->lives.live_peak_bytes;
   report.host_live_peak_bytes = state_->lives.host_live_peak_bytes;
   return report;
@@ -613,6 +615,7 @@ runtime::ArenaView Executor::arena() { return {state_->memory.arena, state_->pro
 void Executor::enqueue() {
   const OnDevice on(state_->ordinal);
   state_->enqueue();
+  set_has_outputs(true);
 }
 
 void Executor::wait() {
@@ -627,6 +630,7 @@ void Executor::reset() {
   for (auto& [index, staging] : state_->staged) {
     if (index != State::kDropoutKey) staging.drop();
   }
+  set_has_outputs(false);
   state_->upload_residents();
 }
 

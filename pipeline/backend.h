@@ -35,6 +35,7 @@ struct ExecuteRequest {
   /// checks that no op overwrites it.
   std::int64_t guard_bytes = 0;
   bool poison = false;
+  bool delays = false;              ///< runtime::ExecuteOptions::delays, which the host backend reads
   runtime::ArenaView arena = {};    ///< memory for the arena; if its `data` is nullptr, it is allocated
   std::int64_t reserved_bytes = 0;  ///< bytes of host memory that the caller needs during the execution
   /// A cudaStream_t of the caller, on which steps and copies run (cuda::ExecutorOptions::stream). If it is nullptr, the

@@ -57,6 +57,7 @@ class HostBackend : public Backend {
     runtime::ExecuteOptions options;
     options.seed = request.seed;
     options.poison = request.poison;
+    options.delays = request.delays;
     options.arena = request.arena;
     options.sentinels = request.guard_bytes > 0;
     options.reserved_bytes = request.reserved_bytes;
@@ -78,7 +79,7 @@ class HostBackend : public Backend {
     options.before_step = [&](const runtime::Instruction&) {
       if (expired && expired()) throw core::InterruptedError("the time to measure is over");
     };
-    options.op_delays = true;
+    options.delays = options.op_delays = true;
     const auto executor = runtime::host_executor(compile_quickly(graph, {}), options);
     // The graph consists of several copies of one op. Each copy is timed separately, because on a busy machine few
     // executions of the whole graph are undisturbed.

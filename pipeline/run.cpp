@@ -58,6 +58,7 @@ class SideBySide::Turns {
       if (watch_ && watch_->passed()) throw TooLong();
       if (progress_) progress_({baseline_, instruction.step, steps, execution_});
     };
+    told.delays = true;
     executor_ = backend.load(told);
     updates_ = runtime::updates_weights(told.graph);
   }

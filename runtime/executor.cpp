@@ -53,11 +53,7 @@ void check_values(const core::Graph& graph, std::int32_t index, const TensorView
   const Resident& resident = graph.residents()[static_cast<std::size_t>(index)];
   if (values.type == ElementType::i32) {
     const auto bytes = static_cast<std::size_t>(resident.bytes());
-    try {
-      check_indices(graph, index, {static_cast<const std::byte*>(values.data), bytes});
-    } catch (const core::Error& error) {
-      throw core::InputError(error.what());
-    }
+    check_indices(graph, index, {static_cast<const std::byte*>(values.data), bytes});
     return;
   }
   const std::int64_t at = values.type == ElementType::bf16 ? find_nan<Bf16>(values.data, values.elements)
@@ -121,14 +117,21 @@ std::int32_t find_resident(const core::Graph& graph, std::string_view name) {
   return static_cast<std::int32_t>(it - residents.begin());
 }
 
+void Executor::require_values(std::string_view name, const TensorView& values) const {
+  const core::Graph& graph = program().graph;
+  const std::int32_t index = find_resident(graph, name);
+  const Resident& resident = graph.residents()[static_cast<std::size_t>(index)];
+  const bool for_both = master_of(graph, index) >= 0 && values.type == ElementType::f32;
+  check_view(describe(resident), for_both ? ElementType::f32 : resident.type, resident.shape, values);
+  if (!values.on_device) check_values(graph, index, values);
+}
+
 void Executor::give(std::string_view name, const TensorView& values, bool staged) {
+  require_values(name, values);
   const core::Graph& graph = program().graph;
   const std::int32_t index = find_resident(graph, name);
   const Resident& resident = graph.residents()[static_cast<std::size_t>(index)];
   const std::int32_t master = master_of(graph, index);
-  const std::string what = describe(resident);
-  const bool for_both = master >= 0 && values.type == ElementType::f32;  // sets a bf16 weight and its fp32 copy
-  check_view(what, for_both ? ElementType::f32 : resident.type, resident.shape, values);
   const auto give_one = [&](std::int32_t to, const TensorView& given) {
     staged ? stage_resident(to, given) : write_resident(to, given);
   };
@@ -137,7 +140,6 @@ void Executor::give(std::string_view name, const TensorView& values, bool staged
     if (master >= 0) give_one(master, values);
     return;
   }
-  check_values(graph, index, values);
   if (values.type == resident.type) {
     give_one(index, values);
     std::vector<float> exact;
@@ -165,6 +167,9 @@ void Executor::get(std::string_view name, const MutableTensorView& values) {
 }
 
 void Executor::get_output(std::string_view node, const MutableTensorView& values, std::int32_t output) {
+  if (!has_outputs_)
+    throw core::InputError(fmt::format("'{}' has no outputs yet, because no step has run since its tensors were filled",
+                                       program().graph.name()));
   const core::Graph& graph = program().graph;
   std::vector<std::string_view> names;
   for (const KeptOutput& kept : program().kept) {

@@ -38,6 +38,8 @@ struct ExecuteOptions {
   std::function<void(const Instruction&)> before_step;
   std::int64_t reserved_bytes = 0;  ///< bytes of host memory that the caller itself needs during execution
   ArenaView arena = {};             ///< memory for the arena; if its `data` is nullptr, the executor allocates memory
+  /// Whether to fill StepReport::delays. The executor then keeps a file of the system open for each thread.
+  bool delays = false;
   /// Whether to fill StepReport::op_delays if run() is called with time_ops. Reading the delays takes some microseconds
   /// per op, which are not part of the op's measured time.
   bool op_delays = false;
@@ -67,7 +69,7 @@ struct StepReport {
   /// Seconds of each instruction, if run() was called with time_ops. They include the wait for copies that must be
   /// complete before the instruction.
   std::vector<double> op_seconds;
-  Delays delays;
+  Delays delays;                  ///< delays of the step, if ExecuteOptions::delays was set
   std::vector<Delays> op_delays;  ///< delays of each instruction, if ExecuteOptions::op_delays and time_ops were set
 };
 
@@ -162,10 +164,12 @@ class Executor {
   /// id or label that is out of range for an op that reads it. If `values` is in GPU memory, its elements are not
   /// checked, because the host cannot see them. The GPU then copies them, and converts them between fp32 and bf16.
   void set(std::string_view name, const TensorView& values);
+  /// Throws the InputError that set() and stage() would throw. Changes nothing.
+  void require_values(std::string_view name, const TensorView& values) const;
   /// Copies the elements of a resident tensor to `values`. Throws InputError as set() does.
   void get(std::string_view name, const MutableTensorView& values);
   /// Copies the elements of a kept output of the node named `node` to `values`, after all steps that were enqueued.
-  /// Throws InputError as set() does.
+  /// Throws InputError as set() does, and if no step has run since the executor was created or reset.
   void get_output(std::string_view node, const MutableTensorView& values, std::int32_t output = 0);
 
   /// Sets the values that a resident tensor has from the next step on: they are copied into the tensor when that step
@@ -206,6 +210,9 @@ class Executor {
   Executor(const Executor&) = default;
   Executor& operator=(const Executor&) = default;
 
+  /// Every executor says by this call whether a step has left its outputs in memory.
+  void set_has_outputs(bool has) { has_outputs_ = has; }
+
  private:
   // These functions copy a whole resident tensor or kept output. `values` has as many elements as the tensor. If
   // `values` is in host memory, it has the tensor's type. If it is in GPU memory, it may also be fp32 for a bf16
@@ -216,6 +223,8 @@ class Executor {
   virtual void read_output(const KeptOutput& kept, const MutableTensorView& values) = 0;
 
   void give(std::string_view name, const TensorView& values, bool staged);
+
+  bool has_outputs_ = false;
 };
 
 /// Returns the index of the resident tensor named `name`. Throws InputError if no tensor or more than one has this

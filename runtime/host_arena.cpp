@@ -12,6 +12,7 @@
 #include "cairn/core/error.h"
 #include "cairn/core/graph.h"
 #include "cairn/core/support/memory.h"
+#include "cairn/core/support/saturating.h"
 #include "cairn/core/support/text.h"
 #include "cairn/runtime/support/execution.h"
 
@@ -26,7 +27,7 @@ std::int64_t typed_budget(std::int64_t bytes) { return bytes >= kMiB ? bytes / k
 }  // namespace
 
 void require_memory(const MemoryNeed& need, std::int64_t free, std::string_view where) {
-  const std::int64_t fitting = free - need.beside - need.slack;
+  const std::int64_t fitting = free - core::saturating_add(need.beside, need.slack);
   if (need.arena <= fitting) return;
   const auto advice = [&]() -> std::string {
     if (fitting <= 0)
@@ -37,10 +38,11 @@ void require_memory(const MemoryNeed& need, std::int64_t free, std::string_view 
     return fmt::format("a budget of {} would fit",
                        budget >= kMiB ? core::format_bytes(budget) : fmt::format("{} bytes", budget));
   };
-  throw core::MemoryError(fmt::format(
-      "the step needs {} (arena {}, beside it {}, to be left free {}), but only {} are free {}; {}",
-      core::format_bytes(need.arena + need.beside + need.slack), core::format_bytes(need.arena),
-      core::format_bytes(need.beside), core::format_bytes(need.slack), core::format_bytes(free), where, advice()));
+  throw core::MemoryError(
+      fmt::format("the step needs {} (arena {}, beside it {}, to be left free {}), but only {} are free {}; {}",
+                  core::format_bytes(core::saturating_add(core::saturating_add(need.arena, need.beside), need.slack)),
+                  core::format_bytes(need.arena), core::format_bytes(need.beside), core::format_bytes(need.slack),
+                  core::format_bytes(free), where, advice()));
 }
 
 std::int64_t host_slack(std::int64_t bytes) {

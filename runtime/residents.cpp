@@ -161,7 +161,8 @@ void check_indices(const core::Graph& graph, std::int32_t index, std::span<const
     try {
       check_range("value", values, count, index_limit(graph, v));
     } catch (const core::Error& error) {
-      throw core::Error(fmt::format("node '{}' reads resident '{}': {}", graph.name(v), resident.name, error.what()));
+      throw core::InputError(
+          fmt::format("node '{}' reads resident '{}': {}", graph.name(v), resident.name, error.what()));
     }
   }
 }
@@ -211,7 +212,9 @@ Residents::Residents(const core::Graph& graph, std::uint64_t seed) : arena_(byte
 void Residents::fill(const core::Graph& graph, std::uint64_t seed) {
   const auto residents = graph.residents();
   for (std::size_t i = 0; i < residents.size(); ++i) {
-    if (!tensors_[i].empty()) fill_resident(residents[i], static_cast<std::int32_t>(i), seed, tensors_[i]);
+    if (tensors_[i].empty()) continue;
+    fill_resident(residents[i], static_cast<std::int32_t>(i), seed, tensors_[i]);
+    check_indices(graph, static_cast<std::int32_t>(i), tensors_[i]);
   }
 }
 

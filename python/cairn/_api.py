@@ -7,6 +7,7 @@ import contextlib
 import math
 import operator
 import os
+import threading
 import warnings
 from typing import Callable, Iterable, List, Mapping, Optional, Sequence, Union
 
@@ -45,6 +46,15 @@ def _whole(value, name: str) -> int:
         raise InputError(f"{name} must be a whole number or text, not {value!r}") from None
 
 
+def _within(value, name: str, least: int, most: int) -> int:
+    number = _whole(value, name)
+    if number < least:
+        raise InputError(f"{name}={number} must be at least {least}")
+    if number > most:
+        raise InputError(f"{name}={number} must be at most {most}")
+    return number
+
+
 def _number(value: float, name: str) -> float:
     """Returns a number of at least 0 as a float. Raises InputError for anything else; the message contains the
     argument's name."""
@@ -81,20 +91,40 @@ def _threads(threads: Optional[int]):
     if threads is None:
         yield
         return
-    if not 1 <= threads <= 4096:
-        raise InputError(f"threads must be 1 to 4096, not {threads}")
-    before = _cairn.thread_count()
-    _cairn.set_thread_count(threads)
+    count = _within(threads, "threads", 1, 4096)
+    call = _CallWithThreads()
+    with _calls_lock:
+        call.before = _cairn.thread_count()
+        _calls.append(call)
+        _cairn.set_thread_count(count)
     try:
         yield
     finally:
-        _cairn.set_thread_count(before)
+        with _calls_lock:
+            at = _calls.index(call)
+            _calls.remove(call)
+            if at == len(_calls):
+                _cairn.set_thread_count(call.before)
+            else:  # a later call still runs with its own number, and ends with the number before this call
+                _calls[at].before = call.before
+
+
+class _CallWithThreads:
+    before: int  # number of threads before the call
+
+
+_calls: List[_CallWithThreads] = []  # the running calls with threads=, in the order of their beginnings
+_calls_lock = threading.Lock()
 
 
 def _search(solver, time_limit, work_limit, seed, memory, order, max_occurrences, options):
-    return _cairn.SearchArguments(solver=solver, time_limit=_seconds(time_limit), work_limit=work_limit, seed=seed,
-                                  memory=0 if memory is None else _bytes(memory, "memory"), order=order,
-                                  max_occurrences=max_occurrences or 0, options=dict(options or {}))
+    most = 0 if max_occurrences is None else _within(max_occurrences, "max_occurrences", 1, (1 << 31) - 1)
+    work = None if work_limit is None else _within(work_limit, "work_limit", 1, (1 << 63) - 1)
+    return _cairn.SearchArguments(solver=solver, time_limit=_seconds(time_limit), work_limit=work,
+                                  seed=_within(seed, "seed", 0, (1 << 64) - 1),
+                                  memory=0 if memory is None else _within(_bytes(memory, "memory"), "memory", 1, 1 << 62),
+                                  order=order,
+                                  max_occurrences=most, options=dict(options or {}))
 
 
 def _request(budget, max_cost, peak_only, alignment, solver, device_memory, context_memory, overlap_steps=0,
@@ -215,9 +245,7 @@ def solve(graph: Graph, budget: Optional[Bytes] = None, *, solver: str = "auto",
 def _alignment(alignment: Optional[int]) -> int:
     if alignment is None:
         return 0
-    if alignment < 1:
-        raise InputError(f"alignment must be at least 1, not {alignment}")
-    return alignment
+    return _within(alignment, "alignment", 1, 1 << 62)
 
 
 def plan(graph: Graph, schedule: Steps, *, alignment: Optional[int] = 1, time_limit: Optional[Seconds] = None,

@@ -141,6 +141,8 @@ class Executor(_cairn.Loaded):
             raise InputError("give either a name and values, or one mapping from names to values")
         converted = {key: self._converted(key, value) for key, value in name.items()}
         for key, value in converted.items():
+            self._check(key, value)  # so that an error leaves all tensors as they are
+        for key, value in converted.items():
             self._give(key, value, staged)
 
     def _array(self, values: Any, what: str) -> Array:
@@ -169,7 +171,13 @@ class Executor(_cairn.Loaded):
                 if not limits.min <= extreme <= limits.max:
                     raise InputError(f"'{name}' has elements of type {wanted}, but {extreme} is too large for it")
         with numpy.errstate(over="ignore"):
-            return numpy.ascontiguousarray(array, wanted).reshape(tensor.shape)  # numpy makes () to (1,)
+            converted = numpy.ascontiguousarray(array, wanted).reshape(tensor.shape)  # numpy makes () to (1,)
+        if array.dtype.kind == "f" and array.dtype.itemsize > wanted.itemsize:
+            too_large = numpy.isinf(converted) & numpy.isfinite(array.reshape(tensor.shape))
+            if too_large.any():
+                extreme = array.reshape(tensor.shape)[too_large][0]
+                raise InputError(f"'{name}' has elements of type {wanted}, but {extreme} is too large for it")
+        return converted
 
     def _room(self, what: str, shape: Tuple[int, ...], dtype: numpy.dtype, out: Any) -> Tuple[Array, Any]:
         """Returns the array into which elements are copied, and the object that the caller gets: `out`, or a new array.

@@ -153,19 +153,23 @@ runtime::MutableTensorView view_of(const DeviceArray& array) {
   return view;
 }
 
-template <class View>
-void give(Loaded& loaded, const std::string& name, const View& values, bool staged) {
-  loaded.alone(
-      [&](runtime::Executor& executor) { staged ? executor.stage(name, values) : executor.set(name, values); });
-}
-void give_from_host(Loaded& loaded, const std::string& name, const GivenArray& array, bool staged) {
-  give(loaded, name, view_of(array), staged);
-}
-void give_from_device(Loaded& loaded, const std::string& name, const DeviceArray& array, bool staged) {
+runtime::TensorView values_of(const GivenArray& array) { return view_of(array); }
+runtime::TensorView values_of(const DeviceArray& array) {
   const runtime::MutableTensorView view = view_of(array);
   runtime::TensorView values(view.data, view.type, view.shape, true);
   values.stream = view.stream;
-  give(loaded, name, values, staged);
+  return values;
+}
+
+template <class Array>
+void give(Loaded& loaded, const std::string& name, const Array& array, bool staged) {
+  const runtime::TensorView values = values_of(array);
+  loaded.alone(
+      [&](runtime::Executor& executor) { staged ? executor.stage(name, values) : executor.set(name, values); });
+}
+template <class Array>
+void check(Loaded& loaded, const std::string& name, const Array& array) {
+  loaded.alone([&](runtime::Executor& executor) { executor.require_values(name, values_of(array)); });
 }
 
 template <class Array>
@@ -247,8 +251,10 @@ void bind_steps(nb::class_<Loaded>& loaded) {
           "Makes the dropouts of the following steps draw other elements for every other seed. With 0, the default, "
           "the\n"
           "graph's own seeds alone decide.")
-      .def("_give", &give_from_host, "name"_a, "array"_a, "staged"_a)
-      .def("_give", &give_from_device, "name"_a, "array"_a, "staged"_a)
+      .def("_give", &give<GivenArray>, "name"_a, "array"_a, "staged"_a)
+      .def("_give", &give<DeviceArray>, "name"_a, "array"_a, "staged"_a)
+      .def("_check", &check<GivenArray>, "name"_a, "array"_a)
+      .def("_check", &check<DeviceArray>, "name"_a, "array"_a)
       .def("_get", &get<WritableArray>, "name"_a, "array"_a)
       .def("_get", &get<DeviceArray>, "name"_a, "array"_a)
       .def("_get_output", &get_output<WritableArray>, "node"_a, "array"_a, "output"_a)

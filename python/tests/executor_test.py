@@ -1,5 +1,7 @@
 """Tests cairn.Executor: numpy arrays as inputs and outputs, training steps, memory, and rejection of bad input."""
 
+import os
+import signal
 import threading
 import tracemalloc
 import unittest
@@ -53,6 +55,45 @@ class Arrays(unittest.TestCase):
             room = np.empty_like(values)
             self.assertIs(made.get(name, out=room), room)
             np.testing.assert_array_equal(room, values)
+
+    def test_a_mapping_that_is_refused_sets_nothing(self):
+        made = executor(ffn())
+        before = made.get("inputs")
+        with self.assertRaisesRegex(cairn.InputError, "'targets'.* is NaN"):
+            made.set({"inputs": np.ones((8, 24)), "targets": np.full((8, 16), np.nan)})
+        np.testing.assert_array_equal(made.get("inputs"), before)
+
+    def test_numbers_that_become_infinite_are_refused(self):
+        made = executor(ffn())
+        with self.assertRaisesRegex(cairn.InputError, r"'inputs' has elements of type float32, but 1e\+39 is too large"):
+            made.set("inputs", np.full((8, 24), 1e39))
+        made.set("inputs", np.full((8, 24), np.inf))
+
+    def test_no_step_no_output(self):
+        made = executor(ffn())
+        for begin_again in (lambda: None, made.reset):
+            begin_again()
+            with self.assertRaisesRegex(cairn.InputError, "no step has run since"):
+                made.output("loss")
+            made.step()
+            made.output("loss")
+
+    def test_a_child_process_executes_and_ends(self):
+        graph = gpt2()
+        answer = cairn.solve(graph, "45%", time_limit=1, link="10GB/s,1us")
+        self.assertTrue(answer.schedule.transfers.evicts)
+        made = cairn.Executor(graph.with_host_memory("10GB/s,1us"), schedule=answer, backend="host")
+        made.step()
+        child = os.fork()
+        if child == 0:
+            signal.alarm(60)  # ends a child that hangs
+            made.reset()
+            made.step()
+            del made
+            os._exit(0)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
+        made.reset()
+        made.step()
 
     def test_room_that_is_only_copied_is_refused(self):
         made = executor(ffn())

@@ -76,6 +76,10 @@ class Answers(unittest.TestCase):
                 "at least 1": dict(budget="50%", work_limit=0),
                 "alignment": dict(budget="50%", alignment=0),
                 "threads": dict(budget="50%", threads=0),
+                "max_occurrences=0 must be at least 1": dict(budget="50%", max_occurrences=0),
+                "seed=-1 must be at least 0": dict(budget="50%", seed=-1),
+                "memory=0 must be at least 1": dict(budget="50%", memory=0),
+                "whole number": dict(budget="50%", seed=1.5),
                 "start= is not a valid schedule": dict(budget="50%", start=[3]),
                 "no option": dict(budget="50%", solver="tw", options={"q": 1}),
                 "not a size": dict(budget="50%", memory="80%"),
@@ -99,6 +103,30 @@ class Answers(unittest.TestCase):
 
 
 class Failures(unittest.TestCase):
+    def test_threads_of_calls_that_overlap_are_given_back(self):
+        before = cairn.thread_count()
+        started, ended = threading.Event(), threading.Event()
+        graph = cairn.models.build("unet", batch=1, image=32, depth=3, width=4)
+
+        def second():
+            def progress(*_):
+                started.set()
+                ended.wait(10)
+
+            cairn.solve(graph, "min", time_limit=2, threads=3, progress=progress)
+
+        thread = threading.Thread(target=second)
+
+        def first(*_):
+            if not started.is_set():
+                thread.start()
+                started.wait(10)
+
+        cairn.solve(graph, "min", time_limit=2, threads=1, progress=first)
+        ended.set()
+        thread.join()
+        self.assertEqual(cairn.thread_count(), before)
+
     def test_what_is_proved_impossible(self):
         graph = chain(8)
         bound = graph.peak_lower_bound

@@ -1,8 +1,11 @@
 #include "cairn/runtime/host/copies.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <system_error>
 #include <utility>
 
 #include "cairn/runtime/support/element.h"
@@ -10,7 +13,7 @@
 namespace cairn::runtime {
 
 CopyThreads::CopyThreads(const std::vector<Copy>& copies, bool half_duplex, std::uint64_t delay_seed)
-    : delay_seed_(delay_seed) {
+    : delay_seed_(delay_seed), process_(getpid()) {
   if (copies.empty()) return;
   lanes_.resize(half_duplex ? 1 : 2);
   for (const Copy& copy : copies) {
@@ -18,20 +21,35 @@ CopyThreads::CopyThreads(const std::vector<Copy>& copies, bool half_duplex, std:
     lanes_[lane].copies.push_back(static_cast<std::int32_t>(jobs_.size()));
     jobs_.push_back({.bytes = static_cast<std::size_t>(copy.device.bytes), .source = copy.source, .lane = lane});
   }
-  for (std::size_t lane = 0; lane < lanes_.size(); ++lane) threads_.emplace_back([this, lane] { serve(lane); });
+  try {
+    for (std::size_t lane = 0; lane < lanes_.size(); ++lane) threads_->all.emplace_back([this, lane] { serve(lane); });
+  } catch (const std::system_error&) {
+    // The system permits no more threads. The threads that wait for copies then execute those of the other lanes.
+  }
 }
 
 CopyThreads::~CopyThreads() {
+  if (getpid() != process_) {
+    static_cast<void>(threads_.release());
+    return;
+  }
   {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(threads_->mutex);
     closed_ = true;
   }
-  begun_.notify_all();
-  for (std::thread& thread : threads_) thread.join();
+  threads_->begun.notify_all();
+  for (std::thread& thread : threads_->all) thread.join();
 }
 
 void CopyThreads::begin() {
-  const std::lock_guard lock(mutex_);
+  // A child process has none of the threads, and one of them may have held the mutex when the process was forked. The
+  // destructors of what the threads wait for would wait for them, so these objects are left as they are.
+  if (getpid() != process_) {
+    static_cast<void>(threads_.release());
+    threads_ = std::make_unique<Threads>();
+    process_ = getpid();
+  }
+  const std::lock_guard lock(threads_->mutex);
   ++runs_;
   added_ = started_ = 0;
   awaited_ = -1;
@@ -40,9 +58,9 @@ void CopyThreads::begin() {
 }
 
 void CopyThreads::end() {
-  std::unique_lock lock(mutex_);
+  std::unique_lock lock(threads_->mutex);
   started_ = 0;
-  over_.wait(lock, [this] { return std::ranges::none_of(lanes_, &Lane::busy); });
+  threads_->over.wait(lock, [this] { return std::ranges::none_of(lanes_, &Lane::busy); });
 }
 
 void CopyThreads::add(const std::byte* from, std::byte* to) {
@@ -54,10 +72,10 @@ void CopyThreads::add(const std::byte* from, std::byte* to) {
 void CopyThreads::start() {
   std::size_t first = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(threads_->mutex);
     first = std::exchange(started_, added_);
   }
-  begun_.notify_all();
+  threads_->begun.notify_all();
   for (std::size_t i = first; i < added_; ++i) {
     const auto index = static_cast<std::int32_t>(i);
     if (delay_of(i) == Delay::at_once) wait({&index, 1});
@@ -65,9 +83,9 @@ void CopyThreads::start() {
 }
 
 void CopyThreads::wait(std::span<const std::int32_t> copies) {
-  std::unique_lock lock(mutex_);
+  std::unique_lock lock(threads_->mutex);
   awaited_ = std::max(awaited_, std::ranges::max(copies));
-  if (delay_seed_ != 0) begun_.notify_all();
+  if (delay_seed_ != 0) threads_->begun.notify_all();
   const auto over = [this](std::int32_t i) { return jobs_[static_cast<std::size_t>(i)].over; };
   while (true) {
     const auto missing = std::ranges::find_if_not(copies, over);
@@ -75,7 +93,7 @@ void CopyThreads::wait(std::span<const std::int32_t> copies) {
     if (const std::optional<std::size_t> lane = lane_to_serve(*missing)) {
       execute_next(*lane, lock);
     } else {
-      over_.wait(lock);
+      threads_->over.wait(lock);
     }
   }
 }
@@ -106,9 +124,9 @@ bool CopyThreads::ready(const Lane& lane) const {
 }
 
 void CopyThreads::serve(std::size_t lane) {
-  std::unique_lock lock(mutex_);
+  std::unique_lock lock(threads_->mutex);
   while (true) {
-    begun_.wait(lock, [&] { return closed_ || ready(lanes_[lane]); });
+    threads_->begun.wait(lock, [&] { return closed_ || ready(lanes_[lane]); });
     if (closed_) return;
     execute_next(lane, lock);
   }
@@ -123,8 +141,8 @@ void CopyThreads::execute_next(std::size_t at, std::unique_lock<std::mutex>& loc
   lock.lock();
   jobs_[index].over = true;
   lane.busy = false;
-  over_.notify_all();
-  begun_.notify_all();  // a fetch on another thread may wait for this evict
+  threads_->over.notify_all();
+  threads_->begun.notify_all();  // a fetch on another thread may wait for this evict
 }
 
 void CopyThreads::execute(std::size_t copy, std::size_t lane) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -18,9 +20,10 @@ namespace cairn::runtime {
 /// one thread, that of the executor, may call the members. Nothing is allocated after the constructor.
 class CopyThreads {
  public:
-  /// Starts the threads, if there are copies. `delay_seed` is ExecuteOptions::copy_delay_seed.
+  /// Starts the threads, if there are copies and the system permits threads. `delay_seed` is
+  /// ExecuteOptions::copy_delay_seed.
   CopyThreads(const std::vector<Copy>& copies, bool half_duplex, std::uint64_t delay_seed);
-  /// Ends the threads. No Run may be alive.
+  /// Ends the threads. No Run may be alive. In a child process (fork()), which has no threads, only returns.
   ~CopyThreads();
   CopyThreads(const CopyThreads&) = delete;
   CopyThreads& operator=(const CopyThreads&) = delete;
@@ -67,6 +70,13 @@ class CopyThreads {
     std::uint64_t delays = 0;  ///< number of random sleeps so far
   };
 
+  /// The threads, and what they wait for.
+  struct Threads {
+    std::mutex mutex;  ///< protects started_, awaited_, closed_, lanes_, and the jobs of copies that were started
+    std::condition_variable begun, over;
+    std::vector<std::thread> all;
+  };
+
   /// How a copy is delayed.
   enum class Delay : std::uint8_t {
     none,
@@ -95,12 +105,11 @@ class CopyThreads {
   std::vector<Lane> lanes_;
   std::uint64_t runs_ = 0;
   std::size_t added_ = 0;      ///< number of copies whose addresses are set
-  std::mutex mutex_;           ///< protects the members below, lanes_, and the jobs of copies that were started
   std::size_t started_ = 0;    ///< number of copies that start() has permitted to begin
   std::int32_t awaited_ = -1;  ///< highest index of a copy for which a step has waited or waits, or -1
   bool closed_ = false;        ///< whether the threads must end
-  std::condition_variable begun_, over_;
-  std::vector<std::thread> threads_;
+  pid_t process_;              ///< the process that has the threads
+  std::unique_ptr<Threads> threads_ = std::make_unique<Threads>();
 };
 
 }  // namespace cairn::runtime

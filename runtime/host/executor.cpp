@@ -12,6 +12,7 @@
 #include "cairn/core/error.h"
 #include "cairn/core/precision.h"
 #include "cairn/core/support/memory.h"
+#include "cairn/core/support/saturating.h"
 #include "cairn/core/support/text.h"
 #include "cairn/runtime/host/copies.h"
 #include "cairn/runtime/host/kernels.h"
@@ -71,7 +72,7 @@ class HostExecutor final : public Executor {
     if (options.rounding_noise > 0) disturb_residents();
     warm_up_kernels();
     // The clocks are created last, because a DelayClock covers only threads that exist when it is created.
-    step_delays_.emplace();
+    if (options.delays) step_delays_.emplace();
     if (options.op_delays) op_delays_.emplace();
   }
 
@@ -82,9 +83,10 @@ class HostExecutor final : public Executor {
     if (time_ops) report.op_seconds.resize(program_.instructions.size());
     const bool delay_ops = time_ops && options_.op_delays;
     if (delay_ops) report.op_delays.resize(program_.instructions.size());
+    set_has_outputs(false);
     begin();
     const CopyThreads::Run copies(copies_);
-    step_delays_->start();
+    if (step_delays_) step_delays_->start();
     const auto start = std::chrono::steady_clock::now();
     for (const Instruction& instruction : program_.instructions) {
       if (delay_ops) op_delays_->start();
@@ -95,9 +97,10 @@ class HostExecutor final : public Executor {
     }
     end_copies(static_cast<std::int64_t>(program_.instructions.size()));
     report.seconds = seconds_since(start);
-    report.delays = step_delays_->since_start();
+    if (step_delays_) report.delays = step_delays_->since_start();
     report.live_peak_bytes = lives_.live_peak_bytes;
     report.host_live_peak_bytes = lives_.host_live_peak_bytes;
+    set_has_outputs(true);
     return report;
   }
 
@@ -125,6 +128,7 @@ class HostExecutor final : public Executor {
   void wait() override {}
 
   void reset() override {
+    set_has_outputs(false);
     staged_.clear();
     residents_.fill(program_.graph, options_.seed);
     if (options_.rounding_noise > 0) disturb_residents();
@@ -368,8 +372,10 @@ std::int64_t kept_bytes(const core::Graph& graph) {
 void require_host_memory(const core::Graph& graph, std::int64_t arena_bytes, std::int64_t reserved_bytes,
                          std::int64_t least_bytes) {
   // The need includes copies of the kept outputs, because a caller that compares outputs makes such copies.
-  MemoryNeed need{.arena = arena_bytes, .beside = Residents::bytes_needed(graph) + kept_bytes(graph) + reserved_bytes};
-  need.slack = host_slack(need.arena + need.beside);
+  MemoryNeed need{.arena = arena_bytes,
+                  .beside = core::saturating_add(
+                      core::saturating_add(Residents::bytes_needed(graph), kept_bytes(graph)), reserved_bytes)};
+  need.slack = host_slack(core::saturating_add(need.arena, need.beside));
   need.least = least_bytes;
   require_memory(need, core::available_memory(), "here");
 }

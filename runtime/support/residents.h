@@ -34,7 +34,7 @@ std::int64_t index_limit(const core::Graph& graph, core::NodeId v);
 void check_range(std::string_view what, const std::int32_t* values, std::int64_t count, std::int64_t limit);
 
 /// Checks the ids or labels of the resident tensor `index` against the limits of all ops that read the tensor. `bytes`
-/// are the tensor's elements. Throws core::Error, which names the tensor, if an id or label is out of range.
+/// are the tensor's elements. Throws InputError, which names the tensor, if an id or label is out of range.
 void check_indices(const core::Graph& graph, std::int32_t index, std::span<const std::byte> bytes);
 
 /// Places all resident tensors in one allocation. offsets[i] is the offset of tensor i in bytes, or -1 for a tensor
@@ -52,10 +52,10 @@ class Residents {
   static std::int64_t bytes_needed(const core::Graph& graph);
 
   /// Allocates and fills the tensors. Throws MemoryError if they do not fit into memory. Throws InputError as
-  /// fill_resident() does.
+  /// fill_resident() and check_indices() do.
   Residents(const core::Graph& graph, std::uint64_t seed);
 
-  /// Gives all tensors the initial values that `seed` determines. Throws InputError as fill_resident() does.
+  /// Gives all tensors the initial values that `seed` determines. Throws InputError as the constructor does.
   void fill(const core::Graph& graph, std::uint64_t seed);
 
   /// Returns the bytes of one tensor, or an empty span for a tensor that an execution does not need.
