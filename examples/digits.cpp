@@ -55,7 +55,7 @@ int main() {
 
   const double accuracy = result.tests.back().accuracy.value();
   std::printf("%.2f%% of the test digits recognised; %lld of %lld bytes, %lld steps run again; %.1f s on %s\n",
-              100 * accuracy, static_cast<long long>(result.measured_peak_bytes),
+              100 * accuracy, static_cast<long long>(result.measured_peak_bytes.value_or(0)),
               static_cast<long long>(problem.baseline.peak), static_cast<long long>(decision.evaluation.recomputed),
               result.seconds, backend->device().c_str());
   return accuracy >= 0.97 && result.measured_peak_bytes <= *problem.budget ? 0 : 1;

@@ -56,6 +56,18 @@ std::string list(const std::vector<const Resident*>& inputs) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
+/// Returns the resident tensor that the loss compares the predictions with, or nullptr if an op computes it.
+const Resident* targets_of(const core::Graph& graph) {
+  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
+    const core::Op* op = graph.op(v);
+    if (op == nullptr || (op->kind != core::OpKind::cross_entropy && op->kind != core::OpKind::mse)) continue;
+    const core::Operand& target = op->args[1];
+    return target.kind == core::Operand::Kind::resident ? &graph.residents()[static_cast<std::size_t>(target.index)]
+                                                        : nullptr;
+  }
+  return nullptr;
+}
+
 /// Returns the number of classes that the losses of the graph distinguish: the last extent of the logits.
 std::int64_t classes_of(const core::Graph& graph) {
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {
@@ -89,7 +101,7 @@ float Batches::pixel(const Example& example, std::int64_t x, std::int64_t y) con
 }
 
 void Batches::find_inputs(const core::Graph& graph) {
-  const std::vector<const Resident*> inputs = inputs_of(graph);
+  std::vector<const Resident*> inputs = inputs_of(graph);
   const auto fail = [&](const std::string& why) {
     throw core::InputError(fmt::format("'{}' cannot be trained on {}: {}; its inputs are {}", graph.name(), set_.name,
                                        why, inputs.empty() ? "none" : list(inputs)));
@@ -99,6 +111,7 @@ void Batches::find_inputs(const core::Graph& graph) {
                             : "images need fp32 images [batch, height, width, channels] and int32 labels [batch], or "
                               "fp32 inputs and targets [batch, elements]";
   if (inputs.size() != 2) fail(wanted);
+  if (inputs[0] == targets_of(graph)) std::swap(inputs[0], inputs[1]);
   const Resident &x = *inputs[0], &y = *inputs[1];
   input_ = x.name, label_ = y.name;
   shape_ = x.shape, label_shape_ = y.shape;

@@ -282,7 +282,7 @@ class Training {
     result_.steps = state_.step;
     result_.losses = std::move(state_.losses);
     result_.tests = std::move(state_.tests);
-    if (!tested_) measure_peak();
+    if (!tested_ && state_.step > result_.first_step) measure_peak();
     result_.digest = digest_of_weights(*executor_);
     return std::move(result_);
   }

@@ -69,9 +69,10 @@ struct TrainResult {
   std::int64_t steps = 0;       ///< number of all steps done, those before the checkpoint included
   std::vector<float> losses;    ///< loss of every step, those before the checkpoint included
   std::vector<TestResult> tests;
-  double seconds = 0;  ///< time of the steps from first_step on, without tests and checkpoints
-  /// Bytes of the arena: its size in the plan, and the bytes up to the highest written byte.
-  std::int64_t planned_bytes = 0, measured_peak_bytes = 0;
+  double seconds = 0;              ///< time of the steps from first_step on, without tests and checkpoints
+  std::int64_t planned_bytes = 0;  ///< size of the arena in the plan
+  /// Bytes of the arena up to the highest written byte; none if no step was left to do.
+  std::optional<std::int64_t> measured_peak_bytes;
   std::optional<runtime::Overlap> overlap;  ///< set if steps run on several streams
   bool interrupted = false;
   std::string unwritten;  ///< why the last checkpoint could not be written; empty if it was written

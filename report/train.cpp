@@ -89,7 +89,7 @@ Json train_json(const TrainOutcome& outcome) {
   json["accuracy"] = result.tests.empty() ? Json(nullptr) : or_null(result.tests.back().accuracy);
   json["seconds"] = result.seconds;
   json["planned_bytes"] = result.planned_bytes;
-  json["measured_peak_bytes"] = result.measured_peak_bytes;
+  json["measured_peak_bytes"] = or_null(result.measured_peak_bytes);
   json["weights"] = result.digest;
   add_streams(json, outcome.decision, result.overlap);
   return json;
@@ -108,7 +108,8 @@ std::string train_table(const TrainOutcome& outcome) {
   rows.push_back(
       {"planned", fmt::format("{} ({:.1f}% of the baseline's peak)", core::format_bytes(result.planned_bytes),
                               100 * fraction(result.planned_bytes, baseline))});
-  rows.push_back({"measured", core::format_bytes(result.measured_peak_bytes)});
+  rows.push_back({"measured", result.measured_peak_bytes ? core::format_bytes(*result.measured_peak_bytes)
+                                                         : "nothing: no step was left to do"});
   if (result.overlap)
     rows.push_back({"streams", streams_text(outcome.problem.graph, outcome.decision, *result.overlap)});
   if (const std::string seconds = seconds_text(result); !seconds.empty()) rows.push_back({"time", seconds});
@@ -137,7 +138,8 @@ std::string train_page(const TrainOutcome& outcome) {
          last.accuracy ? "accuracy on the test part" : "mean loss on the test part"});
   }
   add_streams_fact(page, problem.graph, outcome.decision, result.overlap);
-  page.facts.push_back({"Measured peak", core::format_bytes(result.measured_peak_bytes), seconds_text(result)});
+  if (result.measured_peak_bytes)
+    page.facts.push_back({"Measured peak", core::format_bytes(*result.measured_peak_bytes), seconds_text(result)});
   ReportLosses losses{{}, {}};
   constexpr std::size_t kMostPoints = 500;
   losses.training = mean_losses(result.losses, kMostPoints);

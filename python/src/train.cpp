@@ -139,7 +139,7 @@ void bind_train_result(nb::module_& module) {
           "planned_bytes", [](const Trained& t) { return t.result.planned_bytes; }, "Bytes of the arena.")
       .def_prop_ro(
           "measured_peak_bytes", [](const Trained& t) { return t.result.measured_peak_bytes; },
-          "Number of bytes of the arena up to the highest one that was written.")
+          "Number of bytes of the arena up to the highest one that was written; None if no step was left to do.")
       .def_prop_ro(
           "digest", [](const Trained& t) { return t.result.digest; },
           "A hash of all weights and of the optimizer's state: 16 hex digits.")

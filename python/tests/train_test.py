@@ -126,6 +126,27 @@ class Trainings(unittest.TestCase):
             self.assertAlmostEqual(result.accuracy, right / (len(data) - data.training))
             np.testing.assert_array_equal(made.get("layer0.weight"), prediction.get("layer0.weight"))
 
+    def test_labels_may_be_declared_first(self):
+        def graph(order):
+            b = cairn.models.Builder("m", optimizer="adamw", learning_rate=0.01)
+            tensors = {name: b.data(name, (30, 64)) for name in order}
+            y = b.linear("y", tensors["x"], b.weight("w", (64, 64), scale=0.1))
+            return b.training_step(b.mse("loss", y, tensors["target"]))
+
+        straight, swapped = (cairn.train(graph(order), "digits", steps=40, backend="host")
+                             for order in (("x", "target"), ("target", "x")))
+        self.assertGreater(straight.accuracy, 0.3)
+        self.assertGreater(swapped.accuracy, 0.3)
+
+    def test_predictions_of_any_shape(self):
+        def accuracy(shape):
+            b = cairn.models.Builder("m", optimizer="sgd")
+            y = b.linear("y", b.data("x", (40, 64)), b.weight("w", (64, 10), scale=0.1), shape=shape)
+            return cairn.train(b.training_step(b.mse("loss", y, b.data("target", (40, 10)))), "digits", steps=30,
+                               backend="host").accuracy
+
+        self.assertEqual(len({accuracy(shape) for shape in ((40, 10), (20, 20), (400, 1), (400,))}), 1)
+
     def test_bad_arguments(self):
         for options, words in (({"steps": 0}, "steps=0 must be at least 1"), ({"resume": True}, "checkpoint="),
                                ({"lr_schedule": "linear"}, "'constant' or 'cosine'"),
@@ -154,6 +175,10 @@ class Checkpoints(unittest.TestCase):
         rest = train(steps=20, checkpoint=self.path, resume=True)
         self.assertEqual((rest.first_step, rest.digest), (12, whole.digest))
         np.testing.assert_array_equal(rest.losses, whole.losses)
+
+    def test_nothing_left_to_do_is_measured_as_nothing(self):
+        self.assertGreater(train(steps=2, checkpoint=self.path).measured_peak_bytes, 0)
+        self.assertIsNone(train(steps=2, checkpoint=self.path, resume=True).measured_peak_bytes)
 
     def test_checkpoints_of_others(self):
         train(steps=2, checkpoint=self.path)
