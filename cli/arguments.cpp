@@ -400,6 +400,20 @@ solvers::SolveOptions SolverArguments::options() const {
   return options;
 }
 
+namespace {
+
+bool is_standard_output(std::string_view path) {
+  return path == kStandard || path == "/dev/stdout" || path == "/dev/fd/1" || path == "/proc/self/fd/1";
+}
+
+/// Returns whether a command may write the file that it reads. It reads all of --start before it searches, and replaces
+/// the file of -o at once, so the same command can improve a schedule again and again.
+bool may_replace(const NamedPath& output, const NamedPath& input) {
+  return output.option == "-o" && input.option == "--start";
+}
+
+}  // namespace
+
 void require_outputs(const std::vector<NamedPath>& outputs, const std::vector<NamedPath>& inputs) {
   std::string_view reader;
   for (const NamedPath& input : inputs) {
@@ -411,21 +425,21 @@ void require_outputs(const std::vector<NamedPath>& outputs, const std::vector<Na
   }
   for (auto output = outputs.begin(); output != outputs.end(); ++output) {
     if (output->path.empty()) continue;
-    if (output->path == kStandard) {
+    if (is_standard_output(output->path)) {
       std::string_view& writer = streams().stdout_option;
       if (streams().json)
-        throw core::InputError(fmt::format("{} - and --json both write to standard output; give {} a file",
-                                           output->option, output->option));
+        throw core::InputError(fmt::format("{} {} and --json both write to standard output; give {} a file",
+                                           output->option, output->path, output->option));
       if (!writer.empty() && writer != output->option)
         throw core::InputError(
-            fmt::format("{} and {} both are -, but standard output can be written once; give one of them a file",
-                        writer, output->option));
+            fmt::format("{} and {} both write to standard output, which only one of them can; give one a file", writer,
+                        output->option));
       writer = output->option;
       continue;
     }
     require_writable(output->path);
     for (const auto& input : inputs) {
-      if (same_file(output->path, input.path))
+      if (same_file(output->path, input.path) && !may_replace(*output, input))
         throw core::InputError(fmt::format("{} '{}' would overwrite the file that {} reads; name another file",
                                            output->option, output->path, input.option));
     }

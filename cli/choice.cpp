@@ -107,8 +107,9 @@ Choice read_choice(const fit::Problem& problem, const core::Graph& given, const 
 Choice search_choice(const fit::Task& task, const core::Graph& given, const ChoiceArguments& arguments,
                      double executing) {
   const core::Graph& graph = task.problem.graph;
+  const core::Graph linked = given.with_host_memory(graph.host_memory());
   solvers::SolveOptions search = arguments.search.options();
-  const auto start = arguments.start.load_into(search, arguments.search.find(), given, graph.fingerprint());
+  const auto start = arguments.start.load_into(search, arguments.search.find(), linked, graph.fingerprint());
   search.limit = until_answer(search.limit, task.problem.graph);
   search.limit.seconds -= std::min(executing, kMostLeft * search.limit.seconds);
   fit::Answer answer;
@@ -119,7 +120,7 @@ Choice search_choice(const fit::Task& task, const core::Graph& given, const Choi
   }
   const core::Schedule& schedule = answer.found.solution.schedule;
   if (catch_interrupt() && answer.has_schedule()) {
-    write_schedule(given, arguments, schedule, arguments.search.solver, answer.found.plan);
+    write_schedule(linked, arguments, schedule, arguments.search.solver, answer.found.plan);
     throw Failure(kInterrupted,
                   "interrupted during the search, nothing was executed\n" +
                       report::best_so_far_text(task, answer, arguments.output),

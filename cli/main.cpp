@@ -220,7 +220,15 @@ int main_guarded(int argc, char** argv) {
   const std::string extras = describe_extras(app, subcommands);
   if (!extras.empty()) return fail(kBadInput, extras, json);
   for (const auto& subcommand : subcommands) {
-    if (subcommand.app->parsed()) return run_guarded(subcommand, json);
+    if (!subcommand.app->parsed()) continue;
+    // given() does not see -q among several letters, as in -qt 1s, and --json=true.
+    const auto counted = [&](const char* name) {
+      const CLI::Option* option = subcommand.app->get_option_no_throw(name);
+      return option != nullptr && option->count() > 0;
+    };
+    streams().quiet |= counted("--quiet");
+    streams().json |= counted("--json");
+    return run_guarded(subcommand, streams().json);
   }
   return fail(kBadInput, "no subcommand was given; 'cairn --help' lists them", json);
 }

@@ -96,8 +96,8 @@ namespace {
 
 /// Returns whether this search stores its schedule for later commands and uses schedules that earlier commands stored.
 bool remembers(const fit::Task& task, const SolverArguments& search) {
-  return search.work_limit == 0 && !task.problem.graph.host_memory() && search.find().can.any_means &&
-         task.plans_fit() && task.problem.graph.node_count() > 0;
+  return search.work_limit == 0 && search.find().can.any_means && task.plans_fit() &&
+         task.problem.graph.node_count() > 0;
 }
 
 }  // namespace

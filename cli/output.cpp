@@ -46,8 +46,8 @@ std::string not_written;
 }  // namespace
 
 void Console::add_to(CLI::App& app) {
-  app.add_flag("--json", json, "one JSON object on stdout, and nothing else there");
-  app.add_flag("-q,--quiet", quiet, "print nothing but errors");
+  app.add_flag("--json", json, "one JSON object on stdout, and nothing else there")->disable_flag_override();
+  app.add_flag("-q,--quiet", quiet, "print nothing but errors")->disable_flag_override();
 }
 
 void Console::print(const Json& object, const std::string& table) const {

@@ -35,20 +35,33 @@ std::string ScheduleCache::default_folder() {
   return {};
 }
 
-std::string ScheduleCache::path(const fit::Task& task, const solvers::Scope& scope) const {
+std::string ScheduleCache::path(const fit::Task& task, const solvers::Scope& scope,
+                                const std::optional<core::HostMemory>& host) const {
   const std::string overlap = task.overlap_steps == 0 ? "" : fmt::format("-{}", task.overlap_steps);
-  return fmt::format("{}/{}-{}-{}-{}{}.json", folder_, task.problem.graph.fingerprint(), task.alignment,
-                     static_cast<int>(scope.order), scope.max_occurrences, overlap);
+  const std::string link = !host ? ""
+                                 : fmt::format("-link-{}-{}-{}-{}", host->link.bytes_per_second, host->link.latency_ns,
+                                               host->link.duplex, host->budget);
+  return fmt::format("{}/{}-{}-{}-{}{}{}.json", folder_, task.problem.graph.fingerprint(), task.alignment,
+                     static_cast<int>(scope.order), scope.max_occurrences, overlap, link);
 }
 
 std::optional<fit::LeastBudget> ScheduleCache::find(const fit::Task& task, const solvers::Scope& scope) const {
+  const std::optional<core::HostMemory>& host = task.problem.graph.host_memory();
+  std::optional<fit::LeastBudget> found = load(task, scope, std::nullopt);
+  if (!host) return found;
+  std::optional<fit::LeastBudget> with_link = load(task, scope, host);
+  return with_link && (!found || with_link->is_below(*found)) ? with_link : found;
+}
+
+std::optional<fit::LeastBudget> ScheduleCache::load(const fit::Task& task, const solvers::Scope& scope,
+                                                    const std::optional<core::HostMemory>& host) const {
   const core::Graph& graph = task.problem.graph;
   if (folder_.empty()) return std::nullopt;
   try {
-    core::ScheduleFile file = core::load_schedule(path(task, scope), graph);
+    core::ScheduleFile file = core::load_schedule(path(task, scope, host), graph);
     if (!scope.contains(graph, file.schedule)) return std::nullopt;
     auto plan = fit::plan_at(graph, file.schedule, file.offsets, task.alignment, task.overlap_steps);
-    if (!plan) return std::nullopt;
+    if (!plan || (host && plan->host_bytes > host->budget)) return std::nullopt;
     fit::LeastBudget least;
     least.take(fit::PlannedSchedule(graph, std::move(file.schedule), std::move(plan)),
                solvers::find_solver(file.solver).name);
@@ -72,7 +85,8 @@ fit::LeastBudget ScheduleCache::keep(const fit::Task& task, const solvers::Scope
   std::error_code ignored;
   fs::create_directories(folder_, ignored);
   try {
-    core::write_file(path(task, scope), core::schedule_to_json(graph, least.schedule, least.solver, least.plan));
+    core::write_file(path(task, scope, graph.host_memory()),
+                     core::schedule_to_json(graph, least.schedule, least.solver, least.plan));
     drop_old_files();
   } catch (const core::Error&) {  // for example if the folder cannot be written or is full
   }

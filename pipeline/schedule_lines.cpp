@@ -10,6 +10,7 @@
 #include "cairn/core/error.h"
 #include "cairn/core/formats/support/transfers.h"
 #include "cairn/core/support/line_reader.h"
+#include "cairn/core/support/text.h"
 
 namespace cairn::pipeline {
 namespace {
@@ -76,10 +77,13 @@ std::string parse_object(std::string_view text, const core::Graph& graph, std::s
   const auto list = object.find("steps");
   if (list == object.end() || !list->is_array()) return "it has no list \"steps\"";
   for (const auto& step : *list) {
-    if (!step.is_number_integer()) return fmt::format("{} is not a node number", preview(step.dump()));
-    schedule.steps.push_back(step.is_number_unsigned() && step.get<std::uint64_t>() > 0x7fffffff
-                                 ? std::numeric_limits<core::NodeId>::max()
-                                 : to_node(step.get<std::int64_t>()));
+    std::int64_t node = 0;
+    const core::NumberFault fault =
+        step.is_number() ? core::parse_whole(step.dump(), node) : core::NumberFault::no_number;
+    if (fault == core::NumberFault::no_number || fault == core::NumberFault::fraction)
+      return fmt::format("{} is not a node number", preview(step.dump()));
+    schedule.steps.push_back(
+        to_node(fault == core::NumberFault::none ? node : std::numeric_limits<std::int64_t>::max()));
   }
   if (const auto transfers = object.find("transfers"); transfers != object.end()) {
     try {

@@ -108,7 +108,8 @@ int measure(const MeasureArguments& arguments) {
   json["cost_source"] = result.graph.cost_unit().source;
   json["baseline_cost_before"] = before.cost;
   json["baseline_cost_before_source"] = graph.cost_unit().source;
-  json["baseline_cost_ns"] = after.cost;
+  const bool in_ns = result.graph.cost_unit().name == core::kNanoseconds;
+  json["baseline_cost_ns"] = in_ns ? Json(after.cost) : Json(nullptr);
   json["baseline_peak_bytes"] = after.peak;
   if (writes) json["output"] = arguments.output;
 
@@ -131,7 +132,7 @@ int measure(const MeasureArguments& arguments) {
   const std::int64_t without = pipeline::synthetic_nodes(graph);
   if (without > 0)
     rows.push_back(
-        {"without an op", fmt::format("{} of {} nodes, which keep their costs", without, graph.node_count())});
+        {"without an op", fmt::format("{} of {} nodes, whose costs are not measured", without, graph.node_count())});
   if (!unmeasured.empty()) rows.push_back({"not measured", "the time was over: " + unmeasured});
   rows.push_back({"timings", timings_text(measurement)});
   rows.push_back({"cost of a step", core::cost_text(after.cost, result.graph.cost_unit())});
@@ -158,7 +159,9 @@ Subcommand add_measure(CLI::App& root) {
   arguments->graph.add_to(*app);
   app->footer(
       "Every op is executed alone, warmed up, on memory that is not in a cache; its cost is the median of several\n"
-      "timings. Those that other work of the machine disturbed are repeated. Nodes without an op keep their costs.\n"
+      "timings. Those that other work of the machine disturbed are repeated. Nodes without an op keep their costs, in "
+      "ns."
+      "\n"
       "Ctrl-C writes what is known, and says what was not measured.\n"
       "Examples:\n"
       "  cairn measure resnet50 --batch 8 --image 64 -o resnet50.json\n"

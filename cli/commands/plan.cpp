@@ -49,13 +49,14 @@ core::AddressRange parse_range(const std::string& text) {
   try {
     if (colon != std::string::npos) {
       const core::AddressRange range{address(text.substr(0, colon)), address(text.substr(colon + 1))};
-      if (range.lower < range.upper) return range;
+      if (range.lower < range.upper && range.upper <= core::kSumLimit) return range;
     }
   } catch (const core::InputError&) {
   }
-  throw core::InputError(fmt::format(
-      "--forbid '{}' is not a range of addresses; give where it begins and, after ':', ends, as 4096:8192 or 0:64KiB",
-      text));
+  throw core::InputError(
+      fmt::format("--forbid '{}' is not a range of addresses up to 2^62; give where it begins and, after ':', ends, as "
+                  "4096:8192 or 0:64KiB",
+                  text));
 }
 
 Space parse_space(const PlanArguments& arguments) {

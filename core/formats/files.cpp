@@ -10,11 +10,13 @@ namespace cairn::core {
 namespace {
 
 bool looks_like_simrd(std::string_view first_line) {
-  return first_line.starts_with('{') && first_line.find("\"INSTRUCTION\"") != std::string_view::npos &&
-         formats::Json::accept(first_line.begin(), first_line.end());
+  if (!first_line.starts_with('{') || first_line.find("\"INSTRUCTION\"") == std::string_view::npos) return false;
+  const formats::Json line = formats::Json::parse(first_line.begin(), first_line.end(), nullptr, false);
+  return line.is_object() && line.contains("INSTRUCTION");
 }
 
 bool looks_like_csv(std::string_view first_line) {
+  if (first_line.starts_with('{') || first_line.starts_with('[')) return false;  // JSON on one line
   return first_line.find(',') != std::string_view::npos && first_line.find("lower") != std::string_view::npos &&
          first_line.find("upper") != std::string_view::npos;
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -315,20 +316,37 @@ std::string minimalloc_csv(const std::vector<BufferSpec>& specs, const Plan& pla
 }
 
 std::string plan_to_minimalloc_csv(const Graph& graph, const Plan& plan) {
-  // MiniMalloc does not know that buffers can share storage. If an in-place buffer takes over the storage of another
+  // MiniMalloc does not know that buffers can share storage. If an in-place buffer takes over all bytes of another
   // buffer, the other buffer is therefore written as if it ended before the step at which the in-place buffer begins.
-  std::set<std::pair<ValueId, std::int64_t>> taken;
-  for (const Buffer& buffer : plan.buffers) taken.emplace(graph.value(buffer.alias_of), buffer.first);
-  std::string text = "id,lower,upper,size,offset\n";
+  // If the in-place buffer is smaller, it is written as if it began after that step, at which the other buffer still
+  // needs all of its bytes.
+  std::map<std::pair<ValueId, std::int64_t>, std::int64_t> input_size;  // by the buffer's value and last step
+  for (const Buffer& buffer : plan.buffers) {
+    if (!buffer.scratch) input_size[{graph.value({buffer.node, buffer.output}), buffer.last}] = buffer.size;
+  }
+  std::set<std::pair<ValueId, std::int64_t>> handed_over;
+  const auto taken = [&](const Buffer& buffer) { return std::pair(graph.value(buffer.alias_of), buffer.first); };
+  const auto is_smaller = [&](const Buffer& buffer) {
+    const auto input = input_size.find(taken(buffer));
+    return buffer.alias_of != OutputRef() && input != input_size.end() && buffer.size < input->second;
+  };
+  for (const Buffer& buffer : plan.buffers) {
+    if (!is_smaller(buffer)) handed_over.insert(taken(buffer));
+  }
+  std::vector<BufferSpec> specs;
+  Plan written;
   for (const Buffer& buffer : plan.buffers) {
     const ValueId x = graph.value({buffer.node, buffer.output});
-    const bool handed_over = !buffer.scratch && taken.contains({x, buffer.last});
-    const std::string id = buffer.scratch ? fmt::format("{}@{}/scratch", graph.name(buffer.node), buffer.first)
-                                          : fmt::format("{}@{}", graph.value_name(x), buffer.first);
-    text += csv_line(id, buffer.first, buffer.last + (handed_over ? 0 : 1), buffer.size) +
-            fmt::format(",{}\n", buffer.offset);
+    const bool ends_early = !buffer.scratch && handed_over.contains({x, buffer.last});
+    BufferSpec spec{buffer.scratch ? fmt::format("{}@{}/scratch", graph.name(buffer.node), buffer.first)
+                                   : fmt::format("{}@{}", graph.value_name(x), buffer.first),
+                    buffer.first + (is_smaller(buffer) ? 1 : 0), buffer.last + (ends_early ? 0 : 1), buffer.size,
+                    plan.alignment};
+    if (spec.lower >= spec.upper) continue;  // its bytes are those of other buffers in its whole lifetime
+    written.buffers.push_back({.node = static_cast<NodeId>(specs.size()), .offset = buffer.offset});
+    specs.push_back(std::move(spec));
   }
-  return text;
+  return minimalloc_csv(specs, written);
 }
 
 }  // namespace cairn::core

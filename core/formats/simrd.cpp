@@ -127,6 +127,7 @@ class TraceReader {
     if (annotation == "BACKWARD") backward_ = true;
     if (annotation != "START" || in_step_) return;
     in_step_ = true;
+    backward_ = false;
     // Operations before START are not part of the step. The storages that they have left in memory exist during the
     // whole step.
     trace_.operations.clear();
@@ -150,6 +151,18 @@ class TraceReader {
            trace_.operations[found->second.operation].results[found->second.result] == kNoStorage;
   }
 
+  /// Fails if an instruction after the CALL has used a tensor of which an ALIAS says only now that it is a view. That
+  /// instruction would then depend on a storage that nothing computes.
+  void require_unused(const std::string& name, std::size_t call, StorageId storage) const {
+    bool used = trace_.storages[storage].references > 1;
+    for (std::size_t i = call + 1; i < trace_.operations.size() && !used; ++i) {
+      const Operation& later = trace_.operations[i];
+      used = std::ranges::find(later.args, storage) != later.args.end() ||
+             std::ranges::find(later.mutated, storage) != later.mutated.end();
+    }
+    if (used) place_.fail(fmt::format("the ALIAS of '{}' must come before '{}' is used", name, name));
+  }
+
   void read_alias() {
     const std::string name = text("NAME");
     const std::int64_t alias = number("ALIAS");
@@ -164,6 +177,7 @@ class TraceReader {
                               operation.args.size()));
     }
     if (operation.results[result] == kNoStorage) return;
+    require_unused(name, index, operation.results[result]);
     trace_.storages[operation.results[result]].bytes = 0;
     operation.results[result] = kNoStorage;
     const StorageId viewed = operation.args[static_cast<std::size_t>(alias)];

@@ -24,8 +24,9 @@ class ScheduleCache {
   static std::string default_folder();
 
   /// Returns the stored schedule of the task's graph in this scope (the set of allowed schedules), with a plan that has
-  /// the task's alignment and overlap_steps (see Request). Returns nothing if no schedule is stored. O(b + s log s) for
-  /// a file of b bytes and a schedule of s steps.
+  /// the task's alignment and overlap_steps (see Request). For a graph with a link, returns the better of the schedule
+  /// stored for the same link and host budget, and the one without transfers. Returns nothing if none is stored. O(b +
+  /// s log s) for a file of b bytes and a schedule of s steps.
   std::optional<fit::LeastBudget> find(const fit::Task& task, const solvers::Scope& scope) const;
 
   /// Stores `least` if its plan is lower than the plan of the stored schedule, or if both plans are equally low and
@@ -37,7 +38,12 @@ class ScheduleCache {
   static constexpr int kMostFiles = 500;
 
  private:
-  std::string path(const fit::Task& task, const solvers::Scope& scope) const;
+  /// Returns the file for schedules with transfers over the link to the host's memory, if `host` is given, else for
+  /// those without.
+  std::string path(const fit::Task& task, const solvers::Scope& scope,
+                   const std::optional<core::HostMemory>& host) const;
+  std::optional<fit::LeastBudget> load(const fit::Task& task, const solvers::Scope& scope,
+                                       const std::optional<core::HostMemory>& host) const;
   void drop_old_files() const;
 
   std::string folder_;

@@ -109,7 +109,8 @@ TEST_CASE("a dash is standard output for every file that is written, and the tab
     CHECK(json.code == 2);
     CHECK(contains(json.err, "--json both write to standard output"));
   }
-  check_error({"solve", graph, "-o", "-", "--plan", "-"}, 2, {"-o and --plan both are -", "standard output"});
+  check_error({"solve", graph, "-o", "-", "--plan", "-"}, 2,
+              {"-o and --plan both write to standard output", "standard output"});
   check_error(run_shell("$CAIRN solve " + graph + " -q -o - >/dev/full"), 2, {"stdout: cannot be written"});
 
   // One command pipes its schedule into another command.
