@@ -316,6 +316,36 @@ TEST_CASE("help is asked for in several ways") {
   check_error({"hlep"}, 2, {"'help'"});
 }
 
+TEST_CASE("a graph on one line is a graph whatever its names are") {
+  const Folder folder;
+  for (const auto& [names, count] : {std::pair{"lower_triangle", "upper_triangle"}, {"INSTRUCTION", "b"}}) {
+    const std::string text = fmt::format(
+        R"({{"format":"cairn.graph","version":2,"nodes":[{{"name":"{}","size":1}},{{"name":"{}","size":1,"inputs":[0]}}]}})",
+        names, count);
+    CHECK(run_json({"info", folder.write("g.json", text)})["nodes"] == 2);
+  }
+}
+
+TEST_CASE("flags are seen in every spelling") {
+  const auto [folder, graph] = Diamond{};
+  CHECK(contains(run_command({"solve", graph, "--json=true", "--budget", "1"}).json()["error"], "fits into 1 bytes"));
+  CHECK(run_command({"solve", graph, "-qt", "1s"}).err.empty());
+  const Outcome both = run_command({"solve", graph, "-o", "/dev/stdout", "--json"});
+  CHECK(both.code == 2);
+  CHECK(contains(both.json()["error"], "-o /dev/stdout and --json both write"));
+}
+
+TEST_CASE("a search may replace the schedule that it started from") {
+  const auto [folder, graph] = Diamond{};
+  const std::string file = folder / "s.json";
+  run_json({"solve", graph, "-o", file});
+  const Words again = {"solve", graph, "--start", file};
+  const std::int64_t cost = run_json(again + Words{"-o", file})["cost"];
+  CHECK(core::load_schedule(file, core::load_graph(graph)).schedule.length() > 0);
+  CHECK(run_json(again)["cost"] <= cost);
+  check_error(again + Words{"--report", file}, 2, {"would overwrite the file that --start reads"});
+}
+
 TEST_CASE("options have one spelling, and the old one is read but not listed") {
   for (const std::string command : {"info", "solve", "run", "pareto", "model", "plan", "measure", "simulate",
                                     "generate", "bench", "models", "solvers"}) {

@@ -428,6 +428,22 @@ TEST_CASE("a budget that one command has named is met by the next one, whatever 
   CHECK(!is_empty(folder / "other/schedules"));
 }
 
+TEST_CASE("a budget that a command has named for a link is met by the next one with this link") {
+  const Folder folder;
+  const std::string graph = folder / "unet.json";
+  run_json({"model", "unet", "--image", "32", "--width", "4", "--batch", "2", "-o", graph});
+  const Environment cache("CAIRN_CACHE", folder / "cache");
+  const Words link = {"--link", "pcie4"}, at_once = {"-t", "50ms"};
+  const std::int64_t bytes = run_json(Words{"info", graph, "-t", "2s"} + link)["least_feasible_bytes"];
+  const Words budget = {"--budget", std::to_string(bytes)};
+  CHECK(run_json(Words{"solve", graph} + link + budget + at_once)["planned_bytes"] <= bytes);
+  CHECK(run_json(Words{"info", graph} + link + at_once)["least_feasible_bytes"] <= bytes);
+  // What was found without a link holds with every link, but not the other way round.
+  const Environment other("CAIRN_CACHE", folder / "other");
+  const std::int64_t without = run_json({"info", graph, "-t", "1s"})["least_feasible_bytes"];
+  CHECK(run_json(Words{"info", graph} + link + at_once)["least_feasible_bytes"] <= without);
+}
+
 TEST_CASE("info with a budget names a schedule that is as cheap as that of solve, and not the lowest one") {
   const Folder folder;
   const std::string graph = folder / "resnet.json";

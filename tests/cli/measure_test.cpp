@@ -46,11 +46,28 @@ TEST_CASE("measure writes the time of every op as its cost, and nothing else cha
   CHECK(run["scheduled"].contains("time_increase_pct"));
 }
 
+TEST_CASE("measure gives the costs of nodes without an op in ns, if their unit is known") {
+  const Folder folder;
+  const auto graph = [&](const std::string& unit) {
+    return folder.write("g.json", R"({"format":"cairn.graph","version":2,"cost_unit":")" + unit + R"(",
+      "residents":[{"name":"x","role":"data","type":"f32","shape":[8],"init":"normal","scale":1.0}],"nodes":[
+      {"name":"a","size":32,"cost":2,"inputs":[],"op":{"kind":"relu","shape":[8],"args":["r0"]}},
+      {"name":"b","size":32,"cost":5,"inputs":[0]}]})");
+  };
+  const std::string file = folder / "m.json";
+  const Json measured = run_json({"measure", graph("ms"), "-o", file});
+  CHECK(core::load_graph(file).cost(1) == 5'000'000);
+  CHECK(measured["baseline_cost_ns"] > 5'000'000);
+  CHECK(run_json({"measure", graph("steps"), "-o", file})["baseline_cost_ns"].is_null());
+  CHECK(core::load_graph(file).cost(1) == 5);
+  CHECK_FALSE(core::load_graph(file).cost_unit().known());
+}
+
 TEST_CASE("measure keeps the costs of nodes without an op") {
   const auto [folder, graph] = Diamond{};
   const Json json = run_json({"measure", graph, "-o", folder / "m.json"});
   check_fields(json, {{"measured_nodes", 0}, {"nodes_without_op", 4}});
-  CHECK(contains(run_command({"measure", graph}).out, "4 of 4 nodes, which keep their costs"));
+  CHECK(contains(run_command({"measure", graph}).out, "4 of 4 nodes, whose costs are not measured"));
   const core::Graph given = core::load_graph(graph), measured = core::load_graph(folder / "m.json");
   for (core::NodeId v = 0; v < given.node_count(); ++v) CHECK(given.cost(v) == measured.cost(v));
 }

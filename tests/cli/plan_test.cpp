@@ -216,7 +216,7 @@ TEST_CASE("bad input of plan is one line and exit code 2") {
   check_option({"--bank", "0"}, {"--bank '0'"});
   check_option({"--bank", "8", "--capacity", "16"}, {"--capacity", "sum of the banks"});
   check_option({"--bank", "4000000000GiB", "--bank", "4000000000GiB"}, {"2^62"});
-  for (const std::string range : {"4096", "8:4", "8:8", "-4:8", "a:b", ":", "1:", "1:2:3", "5%:7"})
+  for (const std::string range : {"4096", "8:4", "8:8", "-4:8", "a:b", ":", "1:", "1:2:3", "5%:7", "10:7EiB"})
     check_option({"--forbid=" + range}, {"--forbid '" + range + "' is not a range of addresses", "4096:8192"});
   check_option({"--time-limit", "soon"}, {"soon"});
   check_rows(head + "\na,0,2,1\nb,3,3,1\n", {"line 3", "upper (3) must be above lower (3)"});

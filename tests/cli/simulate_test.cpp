@@ -222,6 +222,20 @@ TEST_CASE("a schedule file over many lines is one candidate and stdin is a file"
   CHECK(outcome.json()["candidates"] == 1);
 }
 
+TEST_CASE("node numbers of objects are numbers as in every file, and nothing is written without a valid schedule") {
+  const Case test;
+  std::string steps;
+  for (const core::NodeId v : core::baseline_schedule(test.graph).steps)
+    steps += fmt::format("{}{}", steps.empty() ? "" : ",", v == 3 ? "3.0" : v == 4 ? "4e0" : std::to_string(v));
+  const std::string good = test.folder.write("good.txt", "{\"steps\":[" + steps + "]}\n");
+  CHECK(test.json({"--schedules", good})["valid"] == 1);
+  const std::string best = test.folder / "best.json", bad = test.folder.write("bad.txt", "0\n");
+  const Outcome outcome = test.run({"--schedules", bad, "--best", best, "--json"});
+  CHECK(outcome.code == 2);
+  CHECK(contains(outcome.json()["error"], "no candidate is valid"));
+  CHECK_FALSE(std::filesystem::exists(best));
+}
+
 TEST_CASE("a bad line stops the sweep or is left out as asked") {
   const Case test;
   const std::string good = numbers(core::baseline_schedule(test.graph), " ") + "\n";

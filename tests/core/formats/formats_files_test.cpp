@@ -280,6 +280,24 @@ TEST_CASE("MiniMalloc CSV with offsets", "[formats]") {
   CHECK(parse_minimalloc_csv(exported, "b.csv").size() == 6);
 }
 
+TEST_CASE("an in-place output that is smaller than its input follows it in MiniMalloc CSV", "[formats]") {
+  GraphBuilder builder("smaller");
+  builder.add({.name = "a", .size = 1000});
+  builder.add({.name = "b", .size = 10, .scratch = 500, .inplace = 0, .inputs = {0}});
+  builder.add({.name = "c", .size = 10, .scratch = -10, .keep = true, .inplace = 1, .inputs = {1}});
+  const Graph graph = builder.build();
+  const Plan plan{.bytes = 1536,
+                  .alignment = 256,
+                  .buffers = {{.node = 0, .first = 0, .last = 1, .size = 1024, .offset = 0},
+                              {.node = 1, .first = 1, .last = 2, .size = 256, .offset = 0, .alias_of = 0},
+                              {.node = 1, .first = 1, .last = 1, .size = 512, .offset = 1024, .scratch = true},
+                              {.node = 2, .first = 2, .last = 3, .size = 256, .offset = 0, .alias_of = 1}}};
+  // At step 1, `b` reads all of `a`, so another buffer may use none of its bytes before step 2.
+  CHECK(plan_to_minimalloc_csv(graph, plan) ==
+        "id,lower,upper,size,alignment,offset\na@0,0,2,1024,256,0\nb@1/scratch,1,2,512,256,1024\n"
+        "c@2,2,4,256,256,0\n");
+}
+
 TEST_CASE("Graphviz shows sizes, kept, backward and in-place", "[formats]") {
   const std::string dot = graph_to_dot(chain());
   CHECK(contains(dot, "digraph \"chain\" {"));

@@ -222,6 +222,34 @@ TEST_CASE("what exists before START is resident", "[formats][simrd]") {
   CHECK(inputs(graph, 0).empty());
 }
 
+TEST_CASE("a backward pass before START does not mark the step", "[formats][simrd]") {
+  TraceWriter trace;
+  trace.call("warm_up", 9, {}, {{"w", 5}});
+  trace.annotate("BACKWARD");
+  trace.annotate("START");
+  trace.call("f", 1, {}, {{"a", 3}});
+  trace.annotate("BACKWARD");
+  trace.call("g", 1, {"a"}, {{"b", 3}});
+  const Graph graph = trace.graph();
+  REQUIRE(graph.node_count() == 2);
+  CHECK_FALSE(graph.backward(0));
+  CHECK(graph.backward(1));
+}
+
+TEST_CASE("a view that is used before its ALIAS is refused", "[formats][simrd]") {
+  const std::string made = R"({"INSTRUCTION":"CALL","NAME":"f","RESULT":["x"],"ARGS":[],"TIME":"5"}
+{"INSTRUCTION":"MEMORY","NAME":"x","MEMORY":"1000"}
+{"INSTRUCTION":"CALL","NAME":"view","RESULT":["v"],"ARGS":["x"],"TIME":"5"}
+{"INSTRUCTION":"MEMORY","NAME":"v","MEMORY":"7"}
+)";
+  const std::string alias = R"({"INSTRUCTION":"ALIAS","NAME":"v","ALIAS":"0"})";
+  for (const std::string used : {R"({"INSTRUCTION":"COPY","DST":"w","SRC":"v"})",
+                                 R"({"INSTRUCTION":"CALL","NAME":"g","RESULT":[],"ARGS":["v"],"TIME":"5"})"}) {
+    const std::string message = trace_error(made + used + "\n" + alias);
+    CHECK(message == "t.log: line 6: the ALIAS of 'v' must come before 'v' is used");
+  }
+}
+
 TEST_CASE("a defined name may be used again", "[formats][simrd]") {
   TraceWriter trace;
   trace.annotate("START");

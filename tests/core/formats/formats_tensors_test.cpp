@@ -102,6 +102,12 @@ TEST_CASE("a header that is not valid is refused") {
   CHECK(contains(error_with_header(folder, R"({"w":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", 8),
                  "its shape needs 12 bytes"));
   CHECK(contains(error_with_header(folder, R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}})", 8), "'w'"));
+  // 2^62 bytes before an end of 2^64 - 1: the sum of the end and the header's length must not wrap around.
+  CHECK(contains(error_with_header(folder,
+                                   R"({"w":{"dtype":"F32","shape":[1152921504606846976],"data_offsets":)"
+                                   "[13835058055282163711,18446744073709551615]}}",
+                                   8),
+                 "what was written"));
   CHECK(
       contains(error_with_header(folder, R"({"w":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", 8), "negative"));
   CHECK(contains(error_with_header(folder, R"({"w":{"dtype":"F32","shape":"x","data_offsets":[0,8]}})", 8),
