@@ -47,7 +47,18 @@ def again(error, kind=None):
 
 @functools.cache
 def _kind(kind):
-    return type(kind.__name__, (kind, _HandedOn), {"__module__": kind.__module__, "__doc__": kind.__doc__})
+    def reduce(error):
+        """Makes pickle store an error of class ``kind``: it cannot find the new class by its name."""
+        numbers = {name: value for name, value in vars(error).items() if isinstance(value, (int, type(None)))}
+        return _rebuilt, (kind, error.message, numbers)
+
+    return type(kind.__name__, (kind, _HandedOn), {"__module__": kind.__module__, "__doc__": kind.__doc__, "__reduce__": reduce})
+
+
+def _rebuilt(kind, message, attributes):
+    error = kind(message)
+    vars(error).update(attributes)
+    return error
 
 
 InfeasibleError.__module__ = "cairn.torch"  # the module that messages show

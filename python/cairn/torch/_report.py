@@ -134,9 +134,14 @@ class GraphReport:
         compiled = self.not_measured == NO_BACKWARD and _private.autograd_was_compiled()
         not_measured = self.not_measured + (" but those of compiled autograd, which are not measured" if compiled else "")
         return [text for text, holds in ((not_measured, self._measured_so_far is None),
+                                         ("was measured by an earlier run, but not with compiled autograd", self._measured_otherwise),
                                          ("has sizes that depend on data", self.sized_by_data),
                                          ("runs code that depends on data", self.branching),
                                          ("had a backward pass that kept what was saved for it", self.retained)) if holds]
+
+    @property
+    def _measured_otherwise(self):
+        return self.measured_before and _private.autograd_was_compiled()
 
     @property
     def _measured_so_far(self):

@@ -141,6 +141,7 @@ class Backend:
         # Names of the graphs with a backward pass that have run in the present step. Step (_step/step.py) empties the
         # set.
         self.ran = set()
+        self.differentiated = {}  # name of a graph of a Step -> sizes, in elements, of its results that are differentiated
         # Whether a graph has read results of differentiable code that runs outside of the compiled graphs. Step resets
         # this flag.
         self.continues = False
@@ -172,6 +173,7 @@ class Backend:
     def __setstate__(self, state):
         vars(self).update(state)
         self.watch = self._new_watch()
+        _private.tell_of_limits(self)
 
     def _new_watch(self):
         """Returns a Watch, which plans the graphs of a step together. The Watch is enabled only if the option together=
@@ -200,7 +202,8 @@ class Backend:
             self.take(**given)
             self.watch.plan_now()
             known = len(self.report.graphs)
-            if self.differentiated_only and not self.is_differentiated(module):
+            sizes = _private.sizes_differentiated(module) if self.differentiated_only else ()
+            if self.differentiated_only and not sizes:
                 return module.forward
             unbounded = self._bound_sizes(module)
             try:
@@ -210,6 +213,7 @@ class Backend:
                     raise
                 run, compiling = self._compiled_with_regions(module, example_inputs)
             self.watch.made(self.report.graphs[known:])
+            self.differentiated.update((graph.name, sizes) for graph in self.report.graphs[known:])
             run = self.watched(run, unbounded) if unbounded else run
             if not self.fallback:
                 return run
@@ -265,14 +269,13 @@ class Backend:
             raise cairn.InputError(f"options: {', '.join(map(repr, options))} would be of Inductor, which compiler='eager' "
                                    "does not have; those of Cairn are arguments of cairn.torch.backend()")
 
-    def is_differentiated(self, module):
-        """Returns whether torch.compile will make a backward pass for the module."""
-        sizes = _private.sizes_differentiated(module)
+    def tell_of_loss(self):
+        """Warns if no graph that has run in a step (``ran``) ends in its loss, a single number."""
+        sizes = [size for name in self.ran for size in self.differentiated.get(name, ())]
         if sizes and 1 not in sizes:
             self.runs_without_budget(
                 f"the loss of this step is computed outside of the graph, which ends in {max(sizes):,} elements: what that takes is "
                 "not in the budget (TORCH_LOGS=graph_breaks names what cannot be compiled)")
-        return bool(sizes)
 
     def watched(self, run, unbounded):
         """Wraps ``run`` in a function that warns once if a dynamic size is larger than planned. ``unbounded``: the

@@ -159,8 +159,7 @@ class Compiling:
             self.owner.ran.add(self.report.name)
             self._note_kernels()
             self._note_storages(args, copied)
-            if self.report.updated:
-                self.owner.options.updates.note_run(args)
+            self._note_readers(args)
             return run(args)
 
         return _private.called_boxed(call)
@@ -229,6 +228,10 @@ class Compiling:
                 f"{self.report.name}: settings of the optimizer (weight decay, momentum, ...) differ from those when this was "
                 "planned: updates may take more than was measured then; torch._dynamo.reset() has it planned anew")
 
+    def _note_readers(self, args):
+        if self.owner.options.updates is not None:
+            self.owner.options.updates.note_run(args)
+
     def _note_storages(self, args, copied):
         """Measures the graph again if an input is a part of a larger tensor than when the graph was planned, and an
         operation copies the whole tensor. ``copied``: see copied_as_a_whole()."""
@@ -285,6 +288,7 @@ class Compiling:
         def call(args):
             self._note_kernels()
             self._note_storages(args, copied)
+            self._note_readers(args)
             return run(args)
 
         return _private.called_boxed(call)

@@ -8,6 +8,8 @@ import time
 import torch
 from torch.utils import _pytree as pytree
 
+import cairn
+
 from .. import _private
 from .._memory.events import MemoryTrace
 
@@ -59,7 +61,10 @@ class Measurements:
             self._stack.enter_context(_private.no_modes())
             self._stack.enter_context(_private.compiling_flag(False))
             if self.can_record:
-                self._trace = self._stack.enter_context(MemoryTrace(self.device))
+                try:
+                    self._trace = self._stack.enter_context(MemoryTrace(self.device, waits=False))
+                except cairn.InputError:
+                    self.can_record = False
         self._tries += 1
         label = f"cairn:{self._tries}"
         try:

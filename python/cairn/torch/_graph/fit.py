@@ -119,7 +119,7 @@ def _within_budget(found, graph, replay, capacity, options):
     for _ in range(_TRIES):
         try:
             solved = cairn.solve(graph, max(budget, 1), peak_only=True, **options)
-        except cairn.InfeasibleError:
+        except (cairn.InfeasibleError, cairn.NotFoundError):
             break
         if _take(found, solved, replay, capacity, baseline):
             return found

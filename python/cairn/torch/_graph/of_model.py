@@ -55,7 +55,8 @@ def traced_step(model, inputs, *, device=None, backward=True, name=None):
     if device.split(":")[0] not in ("cpu", "cuda"):
         raise cairn.InputError(f"graph: device: 'cpu' or 'cuda', not {device!r}")
     here = "cpu" if device.startswith("cuda") and not torch.cuda.is_available() else device
-    mode, fakes = _private.fake_like(given, here)
+    with torch.inference_mode(False):
+        mode, fakes = _private.fake_like(given, here)
     split = len(state)
 
     def function(*given):
@@ -78,7 +79,7 @@ def traced_step(model, inputs, *, device=None, backward=True, name=None):
     if not backward:
         fakes = [f.detach() for f in fakes]
     try:
-        with mode, torch.set_grad_enabled(backward), _private.compiling_flag(True):
+        with mode, torch.inference_mode(False), torch.set_grad_enabled(backward), _private.compiling_flag(True):
             _private.trace_functional(function, fakes, on_joint=joint, on_module=alone)(*fakes)
     except _Traced as traced:
         primals = [n for n in traced.joint.graph.nodes if n.op == "placeholder" and _private.is_primal(n)]

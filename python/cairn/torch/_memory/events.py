@@ -23,13 +23,18 @@ class MemoryTrace:
 
     ``optional``: whether end_optional() may end the trace before the end of the block. If it does, the trace has no
     events, and ``ended`` is True.
+    ``waits``: whether the block waits if another thread has begun to record since ``available`` was called; if not, it
+    raises InputError. Code that holds a lock of torch.compile must not wait, because the other thread may need it.
+
+    Raises InputError within the block of another MemoryTrace of the same thread.
     """
 
     _optional = None  # (the optional trace that is recording, its thread)
+    _thread = None  # the thread that is recording
 
-    def __init__(self, device="cpu", optional=False):
+    def __init__(self, device="cpu", optional=False, waits=True):
         self.device = device
-        self.optional, self.ended = optional, False
+        self.optional, self.ended, self.waits = optional, False, waits
         self.times, self.sizes, self.addresses = [], [], []
         self.blocks = []  # (beginning in ns, name) of operations and of record_function blocks
 
@@ -42,7 +47,10 @@ class MemoryTrace:
         if self.device == "cuda":
             _private.make_workspaces()
         with contextlib.ExitStack() as stack:
-            stack.enter_context(_recording)  # waits if another thread has begun to record since available() was called
+            if MemoryTrace._thread == threading.get_ident() or not _recording.acquire(blocking=self.waits):
+                raise cairn.InputError("MemoryTrace: another one is recording already, and two cannot record at once; end it before")
+            stack.callback(self._end_recording)
+            MemoryTrace._thread = threading.get_ident()
             stack.enter_context(_private.quiet_allocator)
             self._profiler = _private.memory_profiler()
             with _private.quiet_profiler():
@@ -53,6 +61,11 @@ class MemoryTrace:
         if self.optional:
             MemoryTrace._optional = self, threading.get_ident()
         return self
+
+    @staticmethod
+    def _end_recording():
+        MemoryTrace._thread = None
+        _recording.release()
 
     @staticmethod
     def end_optional():

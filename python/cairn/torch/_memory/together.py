@@ -22,7 +22,9 @@ from .._rewrite.tangents import WORTH_TELLING
 from .events import bytes_beyond
 from .sums import Sums
 
-_PASSES = 16  # largest number of backward passes in _sums; several threads can each run a backward pass at once
+# Largest number of backward passes in _sums. Several threads can each run one at once, and a reentrant checkpoint runs
+# one within another.
+_PASSES = 128
 
 _lock = threading.Lock()
 # The Runs whose backward pass may still come. Autograd's node for this backward pass holds the only strong reference to
@@ -189,7 +191,8 @@ class Alive:
             with self._while_running():
                 result = run(args)
             if mine is not None and not _private.keeps_graph():
-                _open.discard(mine)
+                with _lock:
+                    _open.discard(mine)
             if not _open:
                 step_ended()
             task = _private.graph_task()
@@ -199,6 +202,9 @@ class Alive:
             with _lock:
                 _passing.update((key, (*entry, task)) for key, entry in passing.items())
             at_end = self._end_gradients(edges, _gradients_of(edges, result, mine), passing)
+            with _lock:
+                if not _open:
+                    _sums.clear()
             self._seen(held, runs, backward=True, let_go=let_go, at_end=at_end)
             self._tell_of_broken()
             self._watched(mine, held - let_go, freed, backward=True, at_end=at_end)

@@ -275,6 +275,8 @@ def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=
         shared += [n for n, value in zip(primals, given) if n in of_module and sharing.is_buffer_of_others(value)]
     else:
         shared = list(others) if options.inputs == "changing" else []
+    # Autograd cannot save such a tensor for the backward pass.
+    shared += [n for n, value in zip(primals, given) if n not in shared and _private.is_plain(value) and value.is_inference()]
     shared += [n for n in (primals if all_shared else sharing.read_by_as_strided(joint.graph, primals)) if n not in shared]
     unnamed = policies.never_recompute(joint.graph, options.never_recompute)
     policies.split_recomputed(joint.graph, num_fwd_outputs, shared)

@@ -3,14 +3,12 @@
 import datetime
 import json
 
-import cairn
-
 
 def first_of_ranks(store, name, wait_s, find):
     """Calls ``find()`` on the first rank that asks for ``name``, and returns its result on all ranks. Returns (result,
     whether another rank has found it). A fixed rank, such as rank 0, might never ask, because ranks can have different
-    steps. Results must be storable as JSON. Raises cairn.Error if the search of the other rank failed. ``wait_s``:
-    seconds to wait for the other rank."""
+    steps. Results must be storable as JSON. If the search of the other rank failed, for example because it was
+    interrupted, this rank searches for itself. ``wait_s``: seconds to wait for the other rank."""
     if store.add(f"{name}/asked", 1) == 1:
         try:
             found = find()
@@ -22,5 +20,5 @@ def first_of_ranks(store, name, wait_s, find):
     store.wait([name], datetime.timedelta(seconds=wait_s))
     entry = json.loads(store.get(name))
     if "error" in entry:
-        raise cairn.Error(entry["error"])
+        return find(), False
     return entry["found"], True

@@ -181,5 +181,6 @@ def autograd_was_compiled():
 
 
 def autograd_is_compiled():
-    """Returns whether backward passes are compiled now (compiled autograd)."""
-    return torch._dynamo.config.compiled_autograd or compiled_autograd.compiled_autograd_enabled
+    """Returns whether backward passes are compiled now, or a compiled one runs (compiled autograd)."""
+    return (torch._dynamo.config.compiled_autograd or compiled_autograd.compiled_autograd_enabled
+            or compiled_autograd.in_compiled_autograd_region)

@@ -5,8 +5,8 @@ import dataclasses
 import sys
 
 import torch
-from torch._functorch._aot_autograd.descriptors import (GradAOTOutput, InputMutationAOTOutput, PlainAOTInput,
-                                                        SubclassGetAttrAOTInput, SubclassGetAttrAOTOutput,
+from torch._functorch._aot_autograd.descriptors import (BufferAOTInput, GradAOTOutput, InputMutationAOTOutput, ParamAOTInput,
+                                                        PlainAOTInput, SubclassGetAttrAOTInput, SubclassGetAttrAOTOutput,
                                                         TangentAOTInput)
 
 from .joint import is_primal, outputs
@@ -56,15 +56,23 @@ def static_inputs(graph, indices):
     indices, inputs = set(indices or ()), [node for node in graph.find_nodes(op="placeholder") if is_primal(node)]
     if all(node.meta.get("desc") is None for node in inputs):
         return [node for i, node in enumerate(inputs) if i in indices]
-    return [node for node in inputs if input_position(node.meta.get("desc")) in indices]
+    # With torch._dynamo.config.inline_inbuilt_nn_modules = False, tensors of modules are no arguments. They come first.
+    of_module = [node for node in inputs if isinstance(_outermost(node.meta.get("desc")), (ParamAOTInput, BufferAOTInput))]
+    positions = {node: input_position(node.meta.get("desc")) for node in inputs}
+    return [*of_module, *(node for node, i in positions.items() if i is not None and i + len(of_module) in indices)]
 
 
 def input_position(description):
     """Returns the index of the captured function's argument to which an input's description refers, or that contains
     the described tensor; None if there is no such argument."""
+    description = _outermost(description)
+    return description.idx if isinstance(description, PlainAOTInput) else None
+
+
+def _outermost(description):
     while isinstance(description, SubclassGetAttrAOTInput):
         description = description.base
-    return description.idx if isinstance(description, PlainAOTInput) else None
+    return description
 
 
 def argument_of(description, inputs):

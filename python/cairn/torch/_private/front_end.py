@@ -10,8 +10,10 @@ import sys
 import weakref
 
 import torch
+from torch._C._dynamo import eval_frame
 from torch._dynamo import pgo, symbolic_convert, trace_rules
 from torch._dynamo.exc import SkipFrame, TensorifyScalarRestartAnalysis
+from torch._dynamo.types import FrameAction, FrameExecStrategy
 from torch.optim.swa_utils import AveragedModel
 
 from . import optimizers
@@ -31,12 +33,21 @@ class _LeftToPython(SharedContext):
         # Class of an optimizer that is not torch's own -> its original step method.
         self.steps = {kind: kind.step for kind in _subclasses(torch.optim.Optimizer)
                       if not kind.__module__.startswith("torch.") and "step" in vars(kind)}
+        # A learning rate schedule replaces the method of one optimizer by a function that calls the original one, so
+        # that the code of the original method must be left to Python, too.
+        self.codes = {code for step in self.steps.values() for code in _codes_of(step)}
+        self._set_strategy(FrameAction.SKIP)
         for kind, step in self.steps.items():
             kind.step = _disabled(step)
         self.update = AveragedModel.update_parameters
         AveragedModel.update_parameters = _disabled(self.update)
 
+    def _set_strategy(self, action):
+        for code in self.codes:
+            eval_frame.set_code_exec_strategy(code, FrameExecStrategy(action, action))
+
     def end(self):
+        self._set_strategy(FrameAction.DEFAULT)
         trace_rules.FORCE_SKIP_FILES.difference_update(self.files)
         AveragedModel.update_parameters = self.update
         for kind, step in self.steps.items():
@@ -51,6 +62,17 @@ class _LeftToPython(SharedContext):
 left_to_python = _LeftToPython()
 # The results are cached, because torch.compile's guards compare the identity of the returned functions.
 _disabled = functools.cache(torch.compiler.disable)
+
+
+def _codes_of(function):
+    """Returns the code objects of a method and of the functions that its decorators wrap, without those of torch."""
+    root, found = str(pathlib.Path(torch.__file__).parent), []
+    while function is not None:
+        code = getattr(function, "__code__", None)
+        if code is not None and not code.co_filename.startswith(root):
+            found.append(code)
+        function = getattr(function, "__wrapped__", None)
+    return found
 
 
 def _subclasses(kind):

@@ -56,7 +56,10 @@ class Watch:
         self._compiled = {}  # key -> WeakSet of the Alives of the graphs with this key
         self._codes = {}  # key -> code objects of the functions whose compilation made the graphs with this key
         self._reports = {}  # code object of a function -> GraphReports of all graphs that its compilation made
-        self._passes = []  # the passes of the present round, as (Window, number of the run)
+        # the passes of the present round, as (Window, number of the run, numbers of the other runs that held memory)
+        self._passes = []
+        # the shapes of windows of the round before in which runs held memory that had no backward pass in the round
+        self._unfinished = set()
         self._numbers = itertools.count()  # numbers for runs, in the order in which they begin
         self._most_passes = _FEW_PASSES  # when the round has more passes, those that will not count are dropped
         self._began = weakref.WeakKeyDictionary()  # Run that began in the present round -> its number
@@ -66,6 +69,7 @@ class Watch:
         self._times = collections.Counter()  # key -> largest number of times that a round has run the part
         # whether the graphs are to be planned together as soon as torch.compile compiles one of them
         self._waits = False
+        self._asked = set()  # code objects of the functions that torch.compile was told to compile again for that plan
 
     # --- While graphs are compiled
 
@@ -111,6 +115,7 @@ class Watch:
                 raise
             self.owner.tell(f"{error} The plan of earlier steps stays.")
         self._waits = False
+        self._asked.clear()
         self._forget(set().union(*(self._codes[key] for key in keys)))
 
     def _start_over(self):
@@ -118,6 +123,7 @@ class Watch:
         even for steps that can."""
         with self._lock:
             self._waits, self.plan = False, None
+            self._asked.clear()
             self._windows.clear()
             self._times.clear()
             self._plans.clear()
@@ -187,7 +193,7 @@ class Watch:
                 sizes = {key: part.runs.sizes for key, part in self._parts.items()}
                 beside = max(0, held - held_by_parts(others, gone, sizes))
                 window = Window(alive.part.key, backward, others, beside, gone, at_end)
-                self._passes.append((window, self._began[run]))
+                self._passes.append((window, self._began[run], [self._began[other] for other in mine]))
                 self._drop_unfinished()
         if backward and not mine:
             self._end_round()
@@ -207,7 +213,7 @@ class Watch:
         """Returns whether several graphs, or several runs of one graph, have held memory at the same time in the
         present round."""
         with self._lock:
-            return any(window.others for window, _ in self._passes)
+            return any(window.others for window, *_ in self._passes)
 
     def _end_round(self):
         with self._lock:
@@ -217,30 +223,40 @@ class Watch:
             self._first_done = None
             self._drop_freed()
             # Passes of runs that had no backward pass, such as those of an evaluation, do not count.
-            with_backward = {run for window, run in passes if window.backward}
-            passes = [(window, run) for window, run in passes if run in with_backward]
-            if spoiled or not any(window.others for window, _ in passes):
+            with_backward = {run for window, run, _ in passes if window.backward}
+            unfinished = {_shape_of(window) for window, run, others in passes
+                          if run in with_backward and not with_backward.issuperset(others)}
+            unfinished, self._unfinished = unfinished - self._unfinished, unfinished
+            passes = [window for window, run, _ in passes if run in with_backward]
+            if spoiled or not any(window.others for window in passes):
+                return
+            # An evaluation with gradients enabled, or a step that failed, leaves runs behind that hold memory in the
+            # next step only. They count if the round before had such runs, too, as in each step of a GAN.
+            if unfinished:
                 return
             if _run_in_several_threads():
                 self.owner.report.threaded = True
                 return
             # The plan of another backend may have freed graphs during the round.
-            if any(key not in self._parts for window, _ in passes for key in (window.part, *dict(window.others))):
+            if any(key not in self._parts for window in passes for key in (window.part, *dict(window.others))):
                 return
-            for part, times in collections.Counter(window.part for window, _ in passes if window.backward).items():
+            for part, times in collections.Counter(window.part for window in passes if window.backward).items():
                 self._times[part] = max(self._times[part], times)
             windows = {}
-            for window, _ in passes:
-                shape = window.part, window.backward, window.others
+            for window in passes:
+                shape = _shape_of(window)
                 windows[shape] = window.joined(windows.get(shape, window))
             are_new = not windows.keys() <= self._windows.keys()
             for shape, window in windows.items():
                 self._windows[shape] = window.joined(self._windows.get(shape, window))
-            if self._waits or not self._needs_plan(windows.values(), are_new):
-                return
             codes = frozenset().union(*(self._codes[key] for key in self._times))
+            # The functions of a round that waits for its plan may never be called again. Another round does not wait
+            # for them.
+            if (self._waits and codes <= self._asked) or not self._needs_plan(windows.values(), are_new):
+                return
             self._waits = self._plans[codes] < _MOST_PLANS
             self._plans[codes] += 1
+            codes, self._asked = codes - self._asked, self._asked | codes
         if not self._waits:
             self.owner.tell(f"the graphs of a step have been planned together {_MOST_PLANS} times, and are not planned anew: steps "
                             f"with other graphs may exceed the budget (report.promised, not report.step, says what they take)")
@@ -249,7 +265,7 @@ class Watch:
         # or because input sizes vary. If the step has run all variants, they belong to different modules. The function
         # is then compiled as if for the first time, so that the first variant again has the sizes of the first module
         # as constants.
-        ran = {window.part for window, _ in passes}
+        ran = {window.part for window in passes}
         for code in codes:
             variants = {key for key, graph in self._compiled.items() if code in self._codes[key] and len(graph)}
             _private.compile_again(code, as_first_time=variants <= ran)
@@ -259,8 +275,8 @@ class Watch:
         gradients enabled: a round with such runs may never end. Takes O(1) time on average for each pass."""
         if len(self._passes) <= self._most_passes:
             return
-        kept = {number for window, number in self._passes if window.backward}.union(self._began.values())
-        self._passes = [(window, number) for window, number in self._passes if number in kept]
+        kept = {number for window, number, _ in self._passes if window.backward}.union(self._began.values())
+        self._passes = [known for known in self._passes if known[1] in kept]
         self._most_passes = 2 * len(self._passes) + _FEW_PASSES
 
     def _drop_freed(self):
@@ -327,6 +343,10 @@ class Watch:
             if window.part in number:
                 found.append(Window(number[window.part], window.backward, others, beside, tuple(freed), window.at_end))
         return found
+
+
+def _shape_of(window):
+    return window.part, window.backward, window.others
 
 
 def _freed(runs, readers, numbers):

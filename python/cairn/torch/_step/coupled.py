@@ -25,7 +25,8 @@ def refuse_coupled(optimizer):
     gradient is complete. In the last round, one gradient is infinite."""
     name = type(optimizer).__name__
     generator = torch.Generator().manual_seed(0)
-    chosen = [(group, _smallest(group["params"])) for group in optimizer.param_groups]
+    # A frozen parameter may be of a type that has no arithmetic. When it begins to train, the test runs again.
+    chosen = [(group, _smallest([p for p in group["params"] if p.requires_grad])) for group in optimizer.param_groups]
     if any(p.layout is not torch.strided for _, parameters in chosen for p in parameters):
         raise cairn.InputError(f"optimizer: {name} has a sparse parameter, which cannot be in the plan")
 

@@ -3,6 +3,8 @@ on which the step depends, so that later changes of them are noticed."""
 
 import collections
 import copy
+import functools
+import types
 
 import torch
 from torch.utils import _pytree as pytree
@@ -13,7 +15,9 @@ from .._graph.layouts import is_dense
 FIRST_STEPS = 12  # number of steps that tests of optimizers and measurements of an update's memory run
 
 # Attributes of an optimizer that a copy does not take over, but gets anew.
-_OWN = ("param_groups", "state", "step", "_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
+_HOOKS = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks", "_optimizer_state_dict_pre_hooks",
+          "_optimizer_state_dict_post_hooks", "_optimizer_load_state_dict_pre_hooks", "_optimizer_load_state_dict_post_hooks")
+_OWN = ("param_groups", "state", "step", *_HOOKS)
 
 
 class Update:
@@ -104,6 +108,8 @@ def settings_of(group, as_numbers=False):
     that settings that are stored for a later comparison take no memory from torch's allocator, which no plan would
     include."""
     def own(value):
+        if as_numbers and isinstance(value, torch.Generator):  # its state is a tensor, too
+            return value
         if not isinstance(value, torch.Tensor):
             return copy.deepcopy(value)
         return value.tolist() if as_numbers and value.device.type == "cpu" else value.detach().clone()
@@ -130,8 +136,15 @@ def _are_equal(a, b):
         return True
     if isinstance(a, torch.Tensor) or isinstance(b, torch.Tensor):
         return isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor) and torch.equal(a, b)
-    if type(a) is type(b) and type(a).__eq__ is object.__eq__ and hasattr(a, "__dict__") and not callable(a):
-        return are_same(vars(a), vars(b))
+    if type(a) is type(b):
+        if isinstance(a, torch.Generator):
+            return torch.equal(a.get_state(), b.get_state())
+        if isinstance(a, functools.partial):
+            return are_same((a.func, a.args, a.keywords), (b.func, b.args, b.keywords))
+        if isinstance(a, types.MethodType):
+            return a.__func__ is b.__func__ and _are_equal(a.__self__, b.__self__)
+        if type(a).__eq__ is object.__eq__ and hasattr(a, "__dict__") and not isinstance(a, types.FunctionType):
+            return are_same(vars(a), vars(b))
     same = a == b
     return bool(same.all()) if hasattr(same, "all") else bool(same) or (a != a and b != b)  # not a number
 
@@ -142,8 +155,7 @@ def _new(optimizer, attributes, groups, state):
     # removes the wrapper that a learning-rate schedule puts around step(), because it would count the call as a step
     one.__dict__.pop("step", None)
     one.param_groups, one.state = groups, state
-    one._optimizer_step_pre_hooks = collections.OrderedDict()
-    one._optimizer_step_post_hooks = collections.OrderedDict()
+    one.__dict__.update((name, collections.OrderedDict()) for name in _HOOKS)
     return one
 
 
@@ -164,7 +176,13 @@ def copied_with(optimizer, chosen):
     memo = {id(p): torch.nn.Parameter(torch.empty_like(p, device="meta"), p.requires_grad)
             for group in optimizer.param_groups for p in group["params"]}
     memo.update((id(p), new) for _, copies in chosen for p, new in copies.items())
-    attributes = copy.deepcopy({k: v for k, v in optimizer.__dict__.items() if k not in _OWN}, memo)
+    attributes = {}
+    for name, value in optimizer.__dict__.items():
+        if name not in _OWN:
+            try:
+                attributes[name] = copy.deepcopy(value, memo)
+            except Exception as error:
+                raise TypeError(f"its attribute {name!r} cannot be copied: {error}") from error
     groups, state = [], collections.defaultdict(dict)
     for group, copies in chosen:
         groups.append({**settings_of(group), "params": list(copies.values())})

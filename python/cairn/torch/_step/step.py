@@ -110,6 +110,7 @@ class Step:
             self._backend.tell(
                 f"this step ran {ran} graphs, {whose}: it has several losses or shapes, or something in it cannot be compiled "
                 "(TORCH_LOGS=graph_breaks names that)")
+        self._backend.tell_of_loss()
         if ran and self._calls == 1 and updates is not None:
             updates.tell_of_unused()
         if ran and self._backend.continues:

@@ -37,8 +37,8 @@ def _autocast_may_change(optimizer):
     return not type(optimizer).__module__.startswith("torch.") or type(optimizer).__name__ in ("Adafactor", "Muon")
 
 
-def _sizes_of(optimizer):
-    return [len(group["params"]) for group in optimizer.param_groups]
+def _trained_of(optimizer):
+    return [[p.requires_grad for p in group["params"]] for group in optimizer.param_groups]
 
 
 def _place_of(tensor):
@@ -95,10 +95,11 @@ class Updates:
         self._hooks = {}  # id(optimizer) -> handle of the hook that calls _before_step()
         self._stepping = set()  # ids of optimizers whose step() runs
         self._stepped = set()  # ids of optimizers in the plan whose step() has ended in this step
-        self._shared = set()  # storages that several arguments of a graph share in this step
+        self._readers = {}  # storage -> id of the first tensor with this storage that a graph of this step has read
+        self._shared = set()  # storages that graphs of this step have read by several tensors
         self._modes = None  # modes of the user that were active when the first parameter of the step was updated
-        # id(optimizer) -> numbers of parameters of its groups when it was tested
-        self._sizes = {id(optimizer): _sizes_of(optimizer) for optimizer in self.optimizers}
+        # id(optimizer) -> for each parameter of its groups, whether it was trained when the optimizer was tested
+        self._trained = {id(optimizer): _trained_of(optimizer) for optimizer in self.optimizers}
         self._ever_updated = set()  # ids of parameters that were updated in a backward pass of any step
         # id(optimizer) -> (its zero_grad(), the function that takes the place of zero_grad() while a step runs)
         self._zeroing = {}
@@ -136,12 +137,18 @@ class Updates:
         return bool(self._inputs[p.untyped_storage()._cdata][1] - {id(p)})
 
     def note_run(self, args):
-        """Notes the memory that several arguments of a graph with updates share when its forward pass begins: parameters
-        in such memory are left to the optimizer's step, because the backward pass may read it after an update."""
-        seen = set()
+        """Notes the memory that several tensors share, if graphs of the step have read all of them. Called when the
+        forward pass of a graph begins. Parameters in such memory are left to the optimizer's step, because a backward
+        pass may read the memory after an update."""
+        again = _private.graph_task() >= 0 and {place[0] for _, _, (_, place), _ in self._updated.values()}
         for value in filter(_private.is_plain, args):
             key = value.untyped_storage()._cdata
-            (self._shared if key in seen else seen).add(key)
+            if self._readers.setdefault(key, id(value)) != id(value):
+                self._shared.add(key)
+            if again and key in again:
+                raise cairn.InputError(
+                    "optimizer: a graph runs its forward pass within the backward pass (a checkpoint around it, a hook?) and "
+                    "reads a parameter that was updated already; plan this step without optimizer=")
 
     def function(self):
         """Returns the function that a compiled graph calls to update a parameter."""
@@ -173,10 +180,14 @@ class Updates:
             raise
 
     def _begin(self):
+        if _private.autograd_is_compiled():
+            raise cairn.InputError("optimizer: compiled autograd replaces the backward passes in which parameters are updated; "
+                                   "plan this step without optimizer=, or switch compiled autograd off")
         for optimizer in self.optimizers:
-            if self._sizes[id(optimizer)] != _sizes_of(optimizer):  # parameters were added
+            trained = _trained_of(optimizer)
+            if self._trained[id(optimizer)] != trained:  # parameters were added, or begin to train
                 refuse_coupled(optimizer)
-                self._sizes[id(optimizer)] = _sizes_of(optimizer)
+                self._trained[id(optimizer)] = trained
         self._find_owners()
         now = self._kinds_now()
         if self._kinds is not None and now != self._kinds:
@@ -190,6 +201,7 @@ class Updates:
         self._stepping.clear()
         self._stepped.clear()
         self._shared.clear()
+        self._readers.clear()
         self._watch_zeroing()
         self._active = True
         return self
@@ -290,10 +302,10 @@ class Updates:
         if not _private.accumulates(parameter):
             return gradient if _private.is_returned(parameter) else None
         is_shared = parameter.untyped_storage()._cdata in self._shared
-        if parameter.grad is not None or is_shared or not self._may_update(parameter):
+        if parameter.grad is not None or is_shared or not self._may_update(parameter) or _private.autograd_is_compiled():
             self.tell("a parameter that is to be updated as soon as its gradient is there was left to the optimizer's step, as it has a "
-                      "hook or a gradient now, another optimizer, or memory that another input shares: that gradient is not within "
-                      "what is promised")
+                      "hook or a gradient now, another optimizer, or memory that another input shares, or compiled autograd is on: "
+                      "that gradient is not within what is promised")
             return gradient
         if not self._updated:
             self._modes = _private.modes_of_user()

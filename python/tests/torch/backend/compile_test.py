@@ -1,7 +1,9 @@
 """Tests the backend together with torch.compile: options, symbolic sizes, limits, and what is printed."""
 
-import random
+import copy
 import os
+import pickle
+import random
 import subprocess
 import sys
 import unittest
@@ -360,6 +362,15 @@ class Sizes(harness.Fresh):
         torch.compile(function, backend=backend("100%", fallback=False))(torch.randn(64, 64, requires_grad=True)).backward()
 
 
+class Errors(harness.Fresh):
+    def test_errors_within_a_compiled_call_can_be_pickled(self):
+        for wrong, kind in ((dict(mode="max-autotune"), cairn.InputError), (dict(options={"budget": "1"}), cairn.InputError)):
+            with self.assertRaises(kind) as raised:
+                torch.compile(two_layers(), backend=backend(), **wrong)(torch.randn(8, 64))
+            again = pickle.loads(pickle.dumps(raised.exception))
+            self.assertEqual((type(again), str(again)), (kind, str(raised.exception)))
+
+
 class Limits(harness.Fresh):
     """Tests that a CairnWarning is given when torch.compile reaches its limit of recompilations."""
 
@@ -373,6 +384,12 @@ class Limits(harness.Fresh):
         told = self.told_of(backend())
         self.assertEqual(len(told), 1, told)
         self.assertRegex(told[0], "<lambda>.* runs without a budget .*recompile_limit = 4 allows more")
+
+    def test_a_copied_backend_is_told(self):
+        for copied in (copy.deepcopy(backend()), pickle.loads(pickle.dumps(backend()))):
+            torch._dynamo.reset()
+            self.assertRegex(self.told_of(copied)[0], "runs without a budget .*recompile_limit = 4 allows more")
+            self.assertIsNone(cairn.torch.last_report().kept)
 
     def test_functions_without_a_graph(self):
         """Tests a decorator whose code has no graph of its own, and is shared by blocks that break the graph. When torch

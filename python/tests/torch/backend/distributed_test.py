@@ -12,6 +12,7 @@ import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as collectives
 from cairn.torch._plan import solve
+from cairn.torch._plan.ranks import first_of_ranks
 
 RANKS = 2
 
@@ -130,6 +131,16 @@ class OtherRanks(unittest.TestCase):
                 entry, source = solve._agree(None, "", None, goal, unittest.mock.Mock(), "", unittest.mock.Mock())
             self.assertEqual(source, "solved" if own else "another rank", goal)
             self.assertEqual("unmet" in entry, not own)
+
+    def test_a_search_that_failed_is_repeated(self):
+        store = torch.distributed.HashStore()
+
+        def interrupted():
+            raise TimeoutError("of a signal handler")
+
+        with self.assertRaises(TimeoutError):
+            first_of_ranks(store, "name", 10, interrupted)
+        self.assertEqual(first_of_ranks(store, "name", 10, lambda: 7), (7, False))
 
 
 @unittest.skipUnless(ranks.available, "this torch has no gloo")

@@ -269,8 +269,15 @@ class Fits(harness.Fresh):
     def test_meta_tensors(self):
         with torch.device("meta"):
             model, inputs = harness.gpt(layers=3, batch=64, length=128, dropout=0.0)
-        self.assertEqual(str(cairn.torch.will_it_fit(model, inputs, "1GiB")),
-                         str(cairn.torch.will_it_fit(self.model, self.inputs, "1GiB")))
+        expected = str(cairn.torch.will_it_fit(self.model, self.inputs, "1GiB"))
+        self.assertEqual(str(cairn.torch.will_it_fit(model, inputs, "1GiB")), expected)
+        with torch.inference_mode():
+            self.assertEqual(str(cairn.torch.will_it_fit(model, inputs, "1GiB")), expected)
+
+    def test_a_search_that_finds_nothing_is_an_answer(self):
+        for work in (300, 1000):
+            fit = cairn.torch.will_it_fit(self.model, self.inputs, "8MiB", others=0, work_limit=work)
+            self.assertFalse(fit.fits)
 
     def test_wrong_words(self):
         for options, text in (({"device": "60%"}, "^device: "), ({"device": "min"}, "^device: "),

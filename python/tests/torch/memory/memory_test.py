@@ -1,7 +1,9 @@
 """Tests that MemoryTrace reports known allocations and frees correctly."""
 
+import threading
 import unittest
 
+import cairn
 import cairn.torch
 import torch
 
@@ -19,6 +21,33 @@ class Traces(unittest.TestCase):
 
         _, peak, _ = cairn.torch.measure_peak(nested)
         self.assertEqual(peak, 4000)
+
+    def test_a_second_trace_of_the_thread_is_refused(self):
+        with cairn.torch.MemoryTrace() as trace:
+            with self.assertRaisesRegex(cairn.InputError, "another one is recording already"), cairn.torch.MemoryTrace():
+                self.fail("two traces record")
+            torch.ones(100)
+        self.assertEqual(trace.peak, 400)
+
+    def test_a_trace_need_not_wait_for_another_thread(self):
+        begun, ended = threading.Event(), threading.Event()
+
+        def record():
+            with cairn.torch.MemoryTrace():
+                begun.set()
+                ended.wait()
+
+        thread = threading.Thread(target=record)
+        thread.start()
+        begun.wait()
+        try:
+            with self.assertRaisesRegex(cairn.InputError, "another one"), cairn.torch.MemoryTrace(waits=False):
+                self.fail("two traces record")
+        finally:
+            ended.set()
+            thread.join()
+        with cairn.torch.MemoryTrace(waits=False):
+            pass
 
     def test_peak_and_end(self):
         with cairn.torch.MemoryTrace() as trace:

@@ -27,6 +27,17 @@ class Written(OfJointGraph):
         torch.compile(lambda x: (linear(x) * x).sum(), backend=backend)(TwoTensor(torch.ones(3, 4), torch.ones(3, 4)))
         self.assertEqual(sorted(found), [(4,), (4, 4)])
 
+    def test_static_inputs_that_are_no_arguments(self):
+        found = []
+
+        def look(joint, *, static_lifetime_input_indices, **_):
+            found.extend(n.meta["val"].shape for n in _private.static_inputs(joint.graph, static_lifetime_input_indices))
+
+        with torch._dynamo.config.patch(inline_inbuilt_nn_modules=False):
+            model = torch.nn.Linear(4, 4)
+            torch.compile(lambda x, y: (model(x) * y).sum(), backend=cut_after(look))(torch.ones(3, 4), torch.ones(4))
+        self.assertEqual(sorted(found), [(4,), (4, 4)])
+
     def test_descriptions(self):
         descriptions = _private.output_descriptions(self.graph)
         self.assertEqual([_private.is_gradient(d) for d in descriptions], [False, True])

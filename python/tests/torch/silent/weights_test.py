@@ -151,6 +151,28 @@ class BuffersThatAreWritten(OfImages):
         with self.assertRaisesRegex(cairn.torch.WrittenError, "a buffer was written"):
             loss.backward()
 
+    def test_a_tensor_of_a_module_that_autograd_cannot_save(self):
+        class Table(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weight = torch.nn.Parameter(torch.randn(64, 64))
+                with torch.inference_mode():
+                    self.table = torch.randn(16, 64, 64)
+
+            def forward(self, x):
+                return (self.weight * self.table.sum(0)).sin().cos().exp().sin().sum()
+
+        for inputs in ("checked", "stable"):
+            torch._dynamo.reset()
+            model = Table()
+            torch.compile(model, backend="aot_eager")(torch.ones(3)).backward()
+            expected, model.weight.grad = model.weight.grad, None
+            torch._dynamo.reset()
+            backend = cairn.torch.backend("min", inputs=inputs, fallback=False, work_limit=10_000)
+            torch.compile(model, backend=backend)(torch.ones(3)).backward()
+            self.assertTrue(torch.equal(model.weight.grad, expected))
+            self.assertIs(cairn.torch.last_report().kept, True)
+
     def test_a_tensor_of_a_module_over_numpy(self):
         """Tests a module's tensor on memory of numpy. Operations that read it run once, so a write between the passes
         must not change gradients."""

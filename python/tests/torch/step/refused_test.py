@@ -39,6 +39,10 @@ class Refused(unittest.TestCase):
 
         return body
 
+    def test_compiled_autograd(self):
+        with torch._dynamo.config.patch(compiled_autograd=True):
+            self.refused("compiled autograd replaces the backward passes")
+
     def test_clipping(self):
         for clip in (lambda m, _: torch.nn.utils.clip_grad_norm_(m.parameters(), 1.0),
                      lambda m, _: torch.nn.utils.clip_grad_value_(m.parameters(), 1.0)):

@@ -334,6 +334,59 @@ class Steps(harness.Fresh):
         self.assertEqual(len(calls), 1)
         self.assertIsNotNone(model.weight.grad)
 
+    def test_a_loss_in_the_second_graph_is_not_told(self):
+        first, second = (torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Tanh(), torch.nn.Linear(64, 64)) for _ in range(2))
+
+        def train_step(x):
+            h = first(x)
+            torch._dynamo.graph_break()
+            loss = second(h).square().mean()
+            loss.backward()
+            for p in (*first.parameters(), *second.parameters()):
+                p.grad = None
+            return loss.detach()
+
+        step = cairn.torch.step(train_step, "95%", work_limit=WORK)
+        for _ in range(4):
+            step(torch.randn(256, 64))
+        self.assertEqual((step.report.unplanned, step.report.kept), ([], True))
+
+    def test_an_optimizer_of_another_package_runs_as_ordinary_python(self):
+        class Own(torch.optim.Optimizer):
+            def __init__(self, parameters):
+                super().__init__(parameters, {"lr": 0.1})
+
+            @torch.no_grad()
+            def step(self, closure=None):
+                for group in self.param_groups:
+                    for p in group["params"]:
+                        state = self.state.setdefault(p, {"m": torch.zeros_like(p), "n": 0})
+                        state["n"] += 1
+                        state["m"].lerp_(p.grad, 0.1)
+                        p.mul_(1 - group["lr"] * 0.01).addcdiv_(state["m"], state["m"].norm() + 1e-3,
+                                                                value=-group["lr"] / (1 - 0.9 ** state["n"]))
+
+        def make(schedule, stored):
+            model = Net()
+            optimizer = Own(model.parameters())
+            schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda i: 0.9 ** i) if schedule else None
+            update = optimizer.step if stored else lambda: optimizer.step()
+
+            def train_step(x):
+                optimizer.zero_grad()
+                loss = model(x).square().mean()
+                loss.backward()
+                update()
+                if schedule is not None:
+                    schedule.step()
+                return loss.detach()
+
+            return model, train_step, lambda number: (torch.randn(16, 32),), nothing
+
+        for given in ((False, False), (True, False), (False, True)):
+            with self.subTest(given):
+                self.check(lambda: make(*given), ("min",))
+
     def test_results_beside_a_loss_are_not_told(self):
         def body(model, optimizer, x, y):
             out = model(x)

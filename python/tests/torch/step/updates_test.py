@@ -2,6 +2,7 @@
 are part of the budget."""
 
 import copy
+import functools
 import random
 import threading
 import unittest
@@ -27,8 +28,21 @@ def in_another_thread(function):
     thread.join()
 
 
+class Locked:
+    """An object that cannot be copied."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+
+    def saved(self, *_):
+        pass
+
+
 class Note:
     """An object that is equal only to itself."""
+
+    def note(self):
+        pass
 
 
 class Updated(unittest.TestCase):
@@ -108,6 +122,45 @@ class Updated(unittest.TestCase):
         self.assertLessEqual(report.whole_step, report.promised + 2 * 64 * 32 * 4)
         state = sum(2 * p.numel() * 4 + 4 for p in Net().parameters() if p.numel() != 3)
         self.assertEqual(report.optimizer_state, state)
+
+    def test_settings_of_any_kind(self):
+        for value in (functools.partial(max, 3), Note().note, torch.Generator()):
+            self.check(lambda: net(lambda m: torch.optim.SGD([{"params": list(m.parameters()), "extra": value}], lr=1e-2)))
+
+        def with_hook(model):
+            optimizer = momentum(model)
+            optimizer.register_state_dict_post_hook(Locked().saved)
+            return optimizer
+
+        self.check(lambda: net(with_hook))
+
+    def test_a_frozen_parameter_without_arithmetic(self):
+        def make():
+            model, _, loss_of, inputs = net(momentum)
+            model.frozen = torch.nn.Parameter(torch.zeros(4, 4).to(torch.float8_e4m3fn), requires_grad=False)
+            return model, adam(model), loss_of, inputs
+
+        torch.manual_seed(0)
+        model, optimizer, loss_of, inputs = make()
+        step = cairn.torch.step(lambda *i: plain(model, optimizer, loss_of, i), "min", optimizer=optimizer, work_limit=WORK)
+        step(*inputs)
+        self.assertEqual(step.report.graphs[0].updated, 6)
+
+    def test_a_first_step_that_fails_before_its_backward_pass(self):
+        self.enterContext(harness.new_cache())
+        torch._dynamo.reset()
+        table, layer = torch.nn.Embedding(20, 64), torch.nn.Linear(64, 64)
+        optimizer = torch.optim.Adam([*table.parameters(), *layer.parameters()])
+
+        def body(model, optimizer, loss_of, inputs):
+            return plain(model, optimizer, lambda i: layer(table(i)).tanh().square().mean(), inputs)
+
+        step = cairn.torch.step(lambda i: body(None, optimizer, None, (i,)), "min", optimizer=optimizer, work_limit=WORK)
+        with self.assertRaises(IndexError):
+            step(torch.full((32,), 20))
+        for _ in range(4):
+            step(torch.randint(0, 20, (32,)))
+        self.assertIs(step.report.kept, True)
 
     def test_groups_schedules_and_two_optimizers(self):
         def make():

@@ -1,0 +1,94 @@
+"""Tests which rounds count when the graphs of a step are planned together: those of models that stop running, and those
+in which earlier runs are left over."""
+
+import unittest
+import warnings
+
+import cairn.torch
+import torch
+from torch.utils.checkpoint import checkpoint
+
+WORK = 2_000
+
+
+class Wide(torch.nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.inner, self.function = torch.nn.Linear(64, 64), function
+
+    def forward(self, x):
+        return torch.tanh(self.function(self.inner(x)).exp().cos())
+
+
+def sine(x):
+    return x.sin()
+
+
+class Other(Wide):
+    """Has a function of its own to compile, although it computes the same as Wide."""
+
+    def forward(self, x):
+        return torch.tanh(self.function(self.inner(x)).exp().cos())
+
+
+class Rounds(unittest.TestCase):
+    def setUp(self):
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+        self.enterContext(warnings.catch_warnings())
+        warnings.simplefilter("ignore", cairn.torch.CairnWarning)
+
+    def train(self, kind, backend, steps, skipped=()):
+        """Trains some steps; those in ``skipped`` have no backward pass. Returns the Report."""
+        blocks = [torch.compile(kind(sine), backend=backend, dynamic=False) for _ in range(4)]
+        for number in range(steps):
+            x = torch.randn(512, 64)
+            for block in blocks:
+                x = block(x)
+            loss = x.square().mean()  # the loss of the step before is still alive while this one is computed
+            if number not in skipped:
+                loss.backward()
+        return cairn.torch.last_report()
+
+    def test_a_model_that_runs_once_does_not_block_the_next(self):
+        alone = self.train(Other, cairn.torch.backend("50%", work_limit=WORK), 4)
+        torch._dynamo.reset()
+        backend = cairn.torch.backend("50%", work_limit=WORK)
+        self.assertIsNone(self.train(Wide, backend, 1).step)
+        behind = self.train(Other, backend, 4)
+        self.assertEqual((behind.step.budget, behind.kept), (alone.step.budget, True))
+        self.assertLessEqual(behind.promised, behind.step.budget)
+
+    def test_a_run_without_a_backward_pass_raises_no_budget(self):
+        usual = self.train(Wide, cairn.torch.backend("70%", work_limit=WORK), 7)
+        torch._dynamo.reset()
+        with_metric = self.train(Wide, cairn.torch.backend("70%", work_limit=WORK), 7, skipped=(3,))
+        self.assertEqual(with_metric.step.budget, usual.step.budget)
+        torch._dynamo.reset()
+        begun_late = self.train(Wide, cairn.torch.backend("70%", work_limit=WORK), 7, skipped=(0,))
+        self.assertEqual(begun_late.step.budget, usual.step.budget)
+
+    def test_sums_of_gradients_stay_while_many_passes_run_within(self):
+        shared = torch.nn.Parameter(torch.randn(256, 256) * 0.05)
+        small = torch.nn.Parameter(torch.randn(256) * 0.05)
+
+        def promised(count):
+            torch._dynamo.reset()
+            backend = cairn.torch.backend("100%", work_limit=WORK, together=False)
+            first, last, between = (torch.compile(f, backend=backend) for f in (
+                lambda x: torch.tanh(x @ shared), lambda x: torch.sin(x @ shared), lambda x: torch.tanh(x * small)))
+            for _ in range(2):
+                x = first(torch.ones(8, 256))
+                for _ in range(count):
+                    x = checkpoint(between, x, use_reentrant=True)
+                last(x).sum().backward()
+                shared.grad = small.grad = None
+            return cairn.torch.last_report().promised
+
+        few = promised(4)
+        self.assertGreaterEqual(few, 256 * 256 * 4)
+        self.assertGreaterEqual(promised(24), few)
+
+
+if __name__ == "__main__":
+    unittest.main()
