@@ -277,6 +277,7 @@ class Report:
     overlapping: bool = False
     # whether the graphs of a step were not planned together because another thread has run graphs, too
     threaded: bool = False
+    waits: bool = False  # whether graphs are to be planned together when torch.compile compiles them again
     optimizer_state: Optional[int] = None  # only for cairn.torch.step: bytes of the optimizers' state
     outside: bool = False  # whether differentiable code outside of the compiled graphs has computed inputs of graphs
     # Peak of a whole step, gradients included, as cairn.torch.step or measure_step has measured it. The first steps are
@@ -350,6 +351,8 @@ class Report:
         found += ["a graph runs without a budget"] if self.unplanned else []
         found += ["graphs ran in several threads at the same time"] if self.overlapping else []
         found += ["the graphs of a step are not planned together, as another thread has run graphs, too"] if self.threaded else []
+        found += ["the graphs of a step are not planned together, as torch.compiler.set_stance() keeps torch from compiling them"
+                  ] if self.waits and _private.runs_uncompiled() else []
         return found or ([] if self.graphs else ["nothing was compiled"])
 
     def __str__(self):

@@ -96,6 +96,11 @@ def suppresses_errors():
     return bool(torch._dynamo.config.suppress_errors)
 
 
+def runs_uncompiled():
+    """Returns whether torch.compiler.set_stance() makes torch run functions uncompiled that it would have to compile."""
+    return torch._dynamo.eval_frame._stance.stance != "default"
+
+
 def shows_frames():
     """Returns whether errors should show the stack frames of torch.compile."""
     return bool(torch._dynamo.config.verbose)

@@ -111,10 +111,12 @@ class Watch:
             self.plan = planner.plan()
         except InfeasibleError as error:
             if self.plan is None or not is_share(self.owner.options.budget):
+                codes = set().union(*(self._codes[key] for key in keys))
                 self._start_over()
+                self._forget(codes)
                 raise
             self.owner.tell(f"{error} The plan of earlier steps stays.")
-        self._waits = False
+        self._waits = self.owner.report.waits = False
         self._asked.clear()
         self._forget(set().union(*(self._codes[key] for key in keys)))
 
@@ -123,6 +125,7 @@ class Watch:
         even for steps that can."""
         with self._lock:
             self._waits, self.plan = False, None
+            self.owner.report.waits = False
             self._asked.clear()
             self._windows.clear()
             self._times.clear()
@@ -135,7 +138,7 @@ class Watch:
         report.broken_before += sum(graph.kept is False for graph in report.graphs if id(graph) in replaced)
         report.graphs[:] = [graph for graph in report.graphs if id(graph) not in replaced]
         report.first_step = report.first_step or report.together
-        report.joined, report.step = None, self.plan.report
+        report.joined, report.step = None, self.plan.report if self.plan else None
 
     def _goal(self, parts, windows):
         """Returns the budget of the watched rounds in bytes; None for "min"."""
@@ -257,6 +260,7 @@ class Watch:
             self._waits = self._plans[codes] < _MOST_PLANS
             self._plans[codes] += 1
             codes, self._asked = codes - self._asked, self._asked | codes
+            self.owner.report.waits = self._waits
         if not self._waits:
             self.owner.tell(f"the graphs of a step have been planned together {_MOST_PLANS} times, and are not planned anew: steps "
                             f"with other graphs may exceed the budget (report.promised, not report.step, says what they take)")

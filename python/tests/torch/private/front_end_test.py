@@ -192,6 +192,12 @@ class FrontEnd(unittest.TestCase):
 
 
 class Tracers(unittest.TestCase):
+    def test_runs_uncompiled(self):
+        self.assertFalse(_private.runs_uncompiled())
+        for stance in ("eager_on_recompile", "force_eager"):
+            with torch.compiler.set_stance(stance):
+                self.assertTrue(_private.runs_uncompiled())
+
     def test_asked_by_tracer(self):
         asked = []
 

@@ -4,6 +4,7 @@ in which earlier runs are left over."""
 import unittest
 import warnings
 
+import cairn
 import cairn.torch
 import torch
 from torch.utils.checkpoint import checkpoint
@@ -67,6 +68,26 @@ class Rounds(unittest.TestCase):
         torch._dynamo.reset()
         begun_late = self.train(Wide, cairn.torch.backend("70%", work_limit=WORK), 7, skipped=(0,))
         self.assertEqual(begun_late.step.budget, usual.step.budget)
+
+    def test_a_stance_that_keeps_torch_from_compiling_the_plan(self):
+        backend = cairn.torch.backend("50%", work_limit=WORK)
+        self.assertIs(self.train(Wide, backend, 1).kept, True)
+        with torch.compiler.set_stance("eager_on_recompile"):
+            report = cairn.torch.last_report()
+            self.assertIsNone(report.kept)
+            self.assertIn("set_stance()", report.unknown[0])
+
+    def test_a_step_whose_error_is_caught_leaves_the_report(self):
+        backend = cairn.torch.backend("1%", work_limit=WORK)
+        blocks = [torch.compile(Wide(sine), backend=backend, dynamic=False) for _ in range(2)]
+        errors = 0
+        for _ in range(4):
+            try:
+                blocks[1](blocks[0](torch.randn(512, 64))).square().mean().backward()
+            except cairn.InfeasibleError:
+                errors += 1
+            self.assertLessEqual(len(cairn.torch.last_report().graphs), 2)
+        self.assertEqual(errors, 2)
 
     def test_sums_of_gradients_stay_while_many_passes_run_within(self):
         shared = torch.nn.Parameter(torch.randn(256, 256) * 0.05)
