@@ -204,7 +204,7 @@ class Backend:
             known = len(self.report.graphs)
             sizes = _private.sizes_differentiated(module) if self.differentiated_only else ()
             if self.differentiated_only and not sizes:
-                return module.forward
+                return _compiled_without_plan(module, example_inputs)
             unbounded = self._bound_sizes(module)
             try:
                 run, compiling = self._compiled_with_regions(module, example_inputs)
@@ -340,3 +340,14 @@ class Backend:
         if reason not in self.told:
             self.told.add(reason)
             warnings.warn(text, CairnWarning, stacklevel=3)
+
+
+def _compiled_without_plan(module, inputs):
+    """Returns a function that computes the module as ``aot_eager`` does: it draws no random numbers that nothing reads.
+    Returns the module's own function if AOTAutograd cannot trace it."""
+    try:
+        return _private.aot_eager(module, inputs)
+    except _private.RESTARTS:
+        raise
+    except Exception:
+        return module.forward

@@ -9,7 +9,7 @@ import cairn
 
 from .. import _private
 from .._errors import InfeasibleError
-from .._graph import regions
+from .._graph import policies, regions
 from .._inputs.read_again import ReadAgain
 from .._memory.peak import Measured
 from .._memory.together import Alive, held_by_graphs_of
@@ -267,6 +267,8 @@ class Compiling:
         options = self.owner.options
         self.written = _private.written_inputs(module.graph)
         _private.hide_writes()
+        # A name that matches nothing here may be the name of an operation of a training graph, so this is not told.
+        policies.never_recompute(module.graph, options.never_recompute)
         prepared = prepare_within(module.graph, options, name=name, largest=self.owner.report.baseline)
         trace = prepared.trace
         solved, report = schedule(prepared, options, or_least=solve.is_share(options.budget))

@@ -25,8 +25,9 @@ def refuse_coupled(optimizer):
     gradient is complete. In the last round, one gradient is infinite."""
     name = type(optimizer).__name__
     generator = torch.Generator().manual_seed(0)
-    # A frozen parameter may be of a type that has no arithmetic. When it begins to train, the test runs again.
-    chosen = [(group, _smallest([p for p in group["params"] if p.requires_grad])) for group in optimizer.param_groups]
+    # A frozen parameter may be of a type that has no arithmetic, and one of a lazy module has no size before the module's
+    # first call. When such a parameter begins to train, the test runs again.
+    chosen = [(group, _smallest([p for p in group["params"] if is_trained(p)])) for group in optimizer.param_groups]
     if any(p.layout is not torch.strided for _, parameters in chosen for p in parameters):
         raise cairn.InputError(f"optimizer: {name} has a sparse parameter, which cannot be in the plan")
 
@@ -75,9 +76,12 @@ def refuse_coupled(optimizer):
             "optimizer=, because results would differ", CairnWarning, stacklevel=4)
 
 
+def is_trained(parameter):
+    return parameter.requires_grad and not torch.nn.parameter.is_lazy(parameter)
+
+
 def _smallest(parameters):
-    """Returns the two smallest parameters for each number of dimensions, type and device, in the order of the group.
-    Frozen parameters are among them, because they may train later."""
+    """Returns the two smallest parameters for each number of dimensions, type and device, in the order of the group."""
     alike = collections.defaultdict(list)
     for p in parameters:
         if (p.is_floating_point() or p.is_complex()) and p.numel():

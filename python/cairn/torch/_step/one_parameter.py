@@ -174,7 +174,7 @@ def copied_with(optimizer, chosen):
     another optimizer, refers to a parameter, the attribute of the new optimizer refers to the copy, or to a tensor
     without elements in memory if there is no copy."""
     memo = {id(p): torch.nn.Parameter(torch.empty_like(p, device="meta"), p.requires_grad)
-            for group in optimizer.param_groups for p in group["params"]}
+            for group in optimizer.param_groups for p in group["params"] if not torch.nn.parameter.is_lazy(p)}
     memo.update((id(p), new) for _, copies in chosen for p, new in copies.items())
     attributes = {}
     for name, value in optimizer.__dict__.items():

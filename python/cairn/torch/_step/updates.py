@@ -14,7 +14,7 @@ from .. import _private
 from .._errors import CairnWarning
 from .._memory.events import bytes_of
 from .averages import Averages
-from .coupled import refuse_coupled
+from .coupled import is_trained, refuse_coupled
 from .one_parameter import (Owner, Update, alone, are_same, is_kept_as_gradient, laid_out_as, settings_of,
                             state_with_versions, step_alone)
 
@@ -38,7 +38,7 @@ def _autocast_may_change(optimizer):
 
 
 def _trained_of(optimizer):
-    return [[p.requires_grad for p in group["params"]] for group in optimizer.param_groups]
+    return [[is_trained(p) for p in group["params"]] for group in optimizer.param_groups]
 
 
 def _place_of(tensor):
@@ -119,6 +119,7 @@ class Updates:
         self._find_owners()
         self._note_inputs(inputs)
         with _private.no_modes():
+            self._test_again()
             return {i: Update(p, self._owners[id(p)]) for i, p in enumerate(inputs)
                     if self._may_update(p) and not self._is_read_as_another(p)}
 
@@ -183,11 +184,7 @@ class Updates:
         if _private.autograd_is_compiled():
             raise cairn.InputError("optimizer: compiled autograd replaces the backward passes in which parameters are updated; "
                                    "plan this step without optimizer=, or switch compiled autograd off")
-        for optimizer in self.optimizers:
-            trained = _trained_of(optimizer)
-            if self._trained[id(optimizer)] != trained:  # parameters were added, or begin to train
-                refuse_coupled(optimizer)
-                self._trained[id(optimizer)] = trained
+        self._test_again()
         self._find_owners()
         now = self._kinds_now()
         if self._kinds is not None and now != self._kinds:
@@ -205,6 +202,14 @@ class Updates:
         self._watch_zeroing()
         self._active = True
         return self
+
+    def _test_again(self):
+        """Tests the optimizers again that have got parameters, or whose parameters begin to train."""
+        for optimizer in self.optimizers:
+            trained = _trained_of(optimizer)
+            if self._trained[id(optimizer)] != trained:
+                refuse_coupled(optimizer)
+                self._trained[id(optimizer)] = trained
 
     def _make_marks(self):
         """Makes a scalar NaN for the Marks of each type and device, unless there is one that nobody has written. Marks

@@ -171,6 +171,25 @@ class Names(harness.Fresh):
         self.assertTrue(any("gelu" in text for text in some), some)
         self.assertFalse(any("layer_norm" in text for text in self.recomputed("LayerNorm")))
 
+    def test_of_evaluations(self):
+        inner = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.GELU(), torch.nn.Linear(256, 64)).eval()
+
+        def evaluate(x):
+            first = x.sin()
+            second = first.exp()
+            third = inner(inner(second))
+            return (inner(third * first + second) * first).sum()
+
+        def recomputed(names):
+            torch._dynamo.reset()
+            backend = cairn.torch.backend("min", never_recompute=names, work_limit=20_000)
+            with torch.no_grad():
+                torch.compile(evaluate, backend=backend)(torch.randn(128, 64))
+            return {item.operation for item in backend.report.graphs[0].recomputed}
+
+        self.assertIn("aten.sin.default", recomputed(()))
+        self.assertNotIn("aten.sin.default", recomputed("sin"))
+
     def test_together_with_policies_and_fused_kernels(self):
         self.assertFalse(any("gelu" in text for text in self.recomputed("gelu", compiler="inductor")))
 

@@ -134,6 +134,14 @@ class Updated(unittest.TestCase):
 
         self.check(lambda: net(with_hook))
 
+    def test_lazy_modules(self):
+        def make():
+            layers = torch.nn.Sequential(torch.nn.LazyLinear(48), torch.nn.Tanh(), torch.nn.LazyLinear(16))
+            return layers, torch.optim.SGD(layers.parameters(), lr=1e-2), lambda x: layers(x).square().mean(), (torch.randn(64, 32),)
+
+        # the first step runs outside of the graph, because it makes the parameters
+        self.check(make, ("100%",), expected=".*")
+
     def test_a_frozen_parameter_without_arithmetic(self):
         def make():
             model, _, loss_of, inputs = net(momentum)
