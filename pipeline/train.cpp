@@ -114,10 +114,11 @@ class Tester {
       const Batch batch = batches_.test(i);
       for (const models::InputValues& input : batch.inputs) executor_->set(input.name, view_of(input));
       executor_->run();
-      result.loss += static_cast<double>(loss_of(*executor_, loss_)) / static_cast<double>(batches_.test_batches());
+      result.loss += static_cast<double>(loss_of(*executor_, loss_)) * static_cast<double>(batch.examples);
       if (data_.kind == models::Dataset::Kind::images) right += count_right(batches_.test_labels(i));
       examples += batch.examples;
     }
+    result.loss /= static_cast<double>(examples);
     if (data_.kind == models::Dataset::Kind::images)
       result.accuracy = static_cast<double>(right) / static_cast<double>(examples);
     return result;

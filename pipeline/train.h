@@ -35,7 +35,8 @@ struct LearningRate {
 /// dropouts drop nothing, and batch norms use the statistics of the test batch.
 struct TestResult {
   std::int64_t step = 0;  ///< number of training steps before the test
-  /// Mean over the batches. The last batch is filled up with examples of the test part, which then count again.
+  /// Mean over the batches, weighted by their numbers of different examples. The last batch is filled up with its own
+  /// examples, in turn, so that some of them count once more than others.
   double loss = 0;
   std::optional<double> accuracy;  ///< share of the examples with the right label; none for a text
 };

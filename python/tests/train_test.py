@@ -138,6 +138,16 @@ class Trainings(unittest.TestCase):
         self.assertGreater(straight.accuracy, 0.3)
         self.assertGreater(swapped.accuracy, 0.3)
 
+    def test_the_loss_of_a_test_does_not_depend_on_the_batch(self):
+        def loss(batch):
+            graph = cairn.models.build("ffn", batch=batch, layers=2, width=32, inputs=64, outputs=10, optimizer="sgd",
+                                       learning_rate=0.0)
+            return cairn.train(graph, "digits", steps=1, backend="host").tests[-1].loss
+
+        expected = loss(60)  # all batches of the 360 images are full
+        for batch in (350, 359):  # the last batch has ten images, or one
+            self.assertAlmostEqual(loss(batch), expected, delta=1e-5 * expected)
+
     def test_predictions_of_any_shape(self):
         def accuracy(shape):
             b = cairn.models.Builder("m", optimizer="sgd")
