@@ -18,7 +18,7 @@ from .._plan import solve
 from .._plan.partition import limits_of, partition, prepare_within, schedule
 from .._plan.share import Share, tell_of_least
 from .._report import size_text
-from .._rewrite.scheduled_module import rewrite_module, without_autocast
+from .._rewrite.scheduled_module import recomputing_as_in_forward, rewrite_module
 from .._rewrite.tangents import Tangents
 from .._several.points import Part
 
@@ -55,6 +55,7 @@ class Compiling:
         self.in_step = torch.is_grad_enabled()  # whether the graph runs in a training step, not in an evaluation
         self.written = []  # the inputs that are written after the forward pass (_private.written_inputs)
         self.read_again = None  # a read_again.ReadAgain, which checks the values that recomputation reads
+        self.default_dtype = torch.get_default_dtype()
         # Settings that decide which kernels run, such as TF32, when the last forward pass began.
         self.kernels = _private.kernel_settings()
         # Kernel settings under which random numbers are drawn in the right order; None: under all.
@@ -139,7 +140,8 @@ class Compiling:
         return self.run_forward(_private.boxed(module), module)
 
     def backward(self, module, inputs):
-        return self.run_backward(without_autocast(module, _private.boxed(module)), module)
+        run = recomputing_as_in_forward(module, _private.boxed(module), self.default_dtype)
+        return self.run_backward(run, module)
 
     def called(self, compiled):
         return compiled if self.alive is None else self.alive.called(compiled)

@@ -276,23 +276,41 @@ def _effect_names(rewriter, backward):
     return {node.name for node in rewriter.kept if (node not in before) == backward}
 
 
-class _WithoutAutocast(torch.fx.Interpreter):
+class _AsInForward(torch.fx.Interpreter):
+    def __init__(self, module, default_dtype):
+        super().__init__(module)
+        self.default_dtype = default_dtype
+
     def call_function(self, target, args, kwargs):
         if target is torch.ops.higher_order.invoke_subgraph:
-            return _WithoutAutocast(args[0]).run(*args[regions.BEFORE_ARGUMENTS:])
+            return _AsInForward(args[0], self.default_dtype).run(*args[regions.BEFORE_ARGUMENTS:])
         return super().call_function(target, args, kwargs)
 
     def run_node(self, node):
-        with _private.no_autocast() if node.meta.get(_OF_FORWARD) else contextlib.nullcontext():
+        with _as_in_forward(self.default_dtype) if node.meta.get(_OF_FORWARD) else contextlib.nullcontext():
             return super().run_node(node)
 
 
-def without_autocast(module, run):
-    """Wraps ``run`` of a backward module so that recomputation runs without autocast even if the backward pass is
-    called under autocast, because the graph already contains the casts of the forward pass. For forward passes,
-    AOTAutograd itself turns autocast off."""
+@contextlib.contextmanager
+def _as_in_forward(default_dtype):
+    present = torch.get_default_dtype()
+    torch.set_default_dtype(default_dtype)
+    try:
+        with _private.no_autocast():
+            yield
+    finally:
+        torch.set_default_dtype(present)
+
+
+def recomputing_as_in_forward(module, run, default_dtype):
+    """Wraps ``run`` of a backward module so that recomputation gives values of the same types as the forward pass:
+    without autocast even if the backward pass is called under autocast, because the graph already contains the casts of
+    the forward pass, and with the default dtype of the forward pass. For forward passes, AOTAutograd itself turns
+    autocast off, and torch.compile compiles again if the default dtype has changed."""
     def call(args):
-        return _WithoutAutocast(module).boxed_run(args) if _private.autocasts() else run(args)
+        if _private.autocasts() or torch.get_default_dtype() != default_dtype:
+            return _AsInForward(module, default_dtype).boxed_run(args)
+        return run(args)
 
     return call
 

@@ -31,6 +31,39 @@ class ChannelsLast(torch.nn.Module):
         return x.square().mean()
 
 
+class Ramps(torch.nn.Module):
+    """A model whose tensors without a given type get the default dtype."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(64, 64) for _ in range(6))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = (layer(x) + torch.linspace(0, 1, 64).to(x.dtype) + torch.arange(64) / 64).tanh()
+        return x.square().mean()
+
+
+class Types(unittest.TestCase):
+    def test_a_default_dtype_that_differs_in_the_backward_pass(self):
+        def gradients(chosen):
+            torch._dynamo.reset()
+            torch.manual_seed(0)
+            model = Ramps()
+            loss = torch.compile(model, backend=chosen)(torch.randn(256, 64))
+            torch.set_default_dtype(torch.float64)
+            try:
+                loss.backward()
+            finally:
+                torch.set_default_dtype(torch.float32)
+            return [p.grad for p in model.parameters()]
+
+        with harness.cairn_warnings("ignore"):
+            found = gradients(backend("min"))
+        self.assertGreater(len(cairn.torch.last_report().graphs[0].recomputed), 0)
+        self.assertTrue(all(map(torch.equal, found, gradients("aot_eager"))))
+
+
 class LayoutsOfKernels(Same):
     def check_channels_last(self, kind, dropout, **options):
         torch.manual_seed(0)
