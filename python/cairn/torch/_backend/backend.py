@@ -176,10 +176,8 @@ class Backend:
         _private.tell_of_limits(self)
 
     def _new_watch(self):
-        """Returns a Watch, which plans the graphs of a step together. The Watch is enabled only if the option together=
-        is True and the graphs contain no optimizer updates."""
-        options = self.options
-        return Watch(self, options.together and options.updates is None)
+        """Returns a Watch, which plans the graphs of a step together if the option together= is True."""
+        return Watch(self, self.options.together)
 
     def gave_up(self, backend, frame, limit, value, function):
         """Warns that a function runs without a budget from now on, because torch.compile has reached its limit on

@@ -90,8 +90,7 @@ class Compiling:
             static_indices=static_lifetime_input_indices, largest=self.share.largest, inputs=self.inputs,
             or_least=self.share.or_least, among=among)
         trace = prepared.trace
-        if prepared.draws_by_layout:
-            self.right_kernels = _private.kernel_settings(of_threads=False)
+        self._note_draws(prepared)
         if trace.has_unsafe_regions and not self.region_plans.read_once:
             raise OtherRegions(dataclasses.replace(self.region_plans, read_once=True))
         if solved.unmet is not None:
@@ -184,6 +183,10 @@ class Compiling:
 
         return _private.called_boxed(call)
 
+    def _note_draws(self, prepared):
+        if prepared.draws_by_layout:
+            self.right_kernels = _private.kernel_settings()
+
     def _tell_of_data(self):
         """Warns if a size depends on the data, and may therefore be larger than the size for which the graph is
         planned."""
@@ -208,9 +211,9 @@ class Compiling:
         """Measures the graph again if settings of kernels have changed, or if saved-tensor hooks have been added or
         removed. When settings change, torch.compile compiles again only for some of them. For all others the plan stays
         the same, although kernels may need more memory than before. Hooks may need memory that no plan contains."""
-        if self.right_kernels not in (None, _private.kernel_settings(of_threads=False)):
+        if self.right_kernels not in (None, _private.kernel_settings()):
             raise cairn.InputError(
-                f"{self.report.name}: kernel settings (mkldnn, precision, determinism) differ from those when this was planned; "
+                f"{self.report.name}: kernel settings (threads, mkldnn, precision, determinism) differ from those when this was planned; "
                 "kernels may lay out values in another way, and random='replay' would draw other numbers: "
                 "torch._dynamo.reset() has it planned anew, and random='keep' works under all settings")
         now, hooks = _private.kernel_settings(), _private.saves_by_hooks()
@@ -273,6 +276,7 @@ class Compiling:
         policies.never_recompute(module.graph, options.never_recompute)
         prepared = prepare_within(module.graph, options, name=name, largest=self.owner.report.baseline)
         trace = prepared.trace
+        self._note_draws(prepared)
         solved, report = schedule(prepared, options, or_least=solve.is_share(options.budget))
         if solved.unmet is not None:
             tell_of_least(self.owner, report, "it has no backward pass")

@@ -32,11 +32,11 @@ def _switch(owner, name):
         return None
 
 
-def kernel_settings(of_threads=True):
+def kernel_settings():
     """Returns a text of everything that decides which kernel runs, apart from an operation's arguments: versions, and
-    the user's settings. ``of_threads``: whether to include the number of threads, on which no layout depends."""
+    the user's settings."""
     backends = torch.backends
-    switches = [torch.__version__, torch.get_num_threads() if of_threads else None, backends.cpu.get_cpu_capability(), torch.get_default_dtype()]
+    switches = [torch.__version__, torch.get_num_threads(), backends.cpu.get_cpu_capability(), torch.get_default_dtype()]
     switches += [_TINY * 0.5 == 0]  # whether this thread flushes denormals to 0 (torch.set_flush_denormal)
     switches += [_switch(torch, name) for name in ("are_deterministic_algorithms_enabled", "get_float32_matmul_precision")]
     switches += [_switch(torch._C, name) for name in (

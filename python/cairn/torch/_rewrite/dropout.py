@@ -56,7 +56,8 @@ def split(graph, layouts, alone=False):
     """Splits the dropouts of an FX graph in place, and returns their number. ``alone``: whether masks are drawn without
     the input if possible; the input then need not be in memory when a mask is drawn again. This is possible only if
     ``layouts`` knows the layout of the input, because the mask has the same layout and is filled in the order of its
-    memory. If kernels later choose another layout, for example because settings changed, such a mask is wrong."""
+    memory. If kernels later choose another layout, for example because settings changed, such a mask is wrong. Masks of
+    the backward pass are drawn with their inputs, because operations of the backward pass run once."""
     count, of_backward = 0, of_gradients(graph)
     for node in graph.find_nodes(op="call_function", target=torch.ops.aten.native_dropout.default):
         if not _is_drawn(node):
@@ -65,7 +66,8 @@ def split(graph, layouts, alone=False):
         x, p = node.args[0], argument(node, "p")
         value = x.meta["val"]
         on_cpu = value.device.type == "cpu"
-        strides = layouts.strides(x) if (alone or not on_cpu) and all(isinstance(size, int) for size in value.shape) else None
+        needs_strides = not on_cpu or (alone and node not in of_backward)
+        strides = layouts.strides(x) if needs_strides and all(isinstance(size, int) for size in value.shape) else None
         if strides is not None and not is_dense(value.shape, strides):
             strides = None
         if len(out) != 1 or not _agrees(value, p, strides):

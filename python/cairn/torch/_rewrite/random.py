@@ -67,16 +67,15 @@ _OF_SHAPE = {
 
 def free_of_inputs(graph, layouts):
     """Changes an FX graph in place, so that operators such as rand_like get a shape instead of a tensor. The tensor
-    then need not be in memory when the operation runs again. Changes only operations whose result ``layouts`` knows to
-    be contiguous, because numbers are drawn in the order of memory. Returns the number of changed operations."""
+    then need not be in memory when the operation runs again. Changes only operations of the forward pass, because those
+    of the backward pass run once, and only operations whose result ``layouts`` knows to be contiguous, because numbers
+    are drawn in the order of memory. Returns the number of changed operations."""
     of_backward, count = of_gradients(graph), 0
     for like, target in _OF_SHAPE.items():
         for node in graph.find_nodes(op="call_function", target=like):
             value = node.meta["val"]
-            if value.layout is torch.strided and all(isinstance(size, int) for size in value.shape) and (
+            if node not in of_backward and value.layout is torch.strided and all(isinstance(size, int) for size in value.shape) and (
                     layouts.strides(node) == list(torch.empty(value.shape, device="meta").stride())):
-                if node in of_backward:  # marks it, because the node will have no tensor inputs that tell its pass
-                    _private.set_side(node, True)
                 node.target = target
                 node.args = (list(value.shape), *node.args[1:])
                 node.kwargs = {"dtype": value.dtype, "device": value.device}

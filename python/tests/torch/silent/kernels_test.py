@@ -163,6 +163,57 @@ class LayoutsThatChange(harness.Fresh):
             self.trained(backend("min", random="replay"), turned)
 
 
+    def test_numbers_of_an_evaluation_that_are_drawn_again(self):
+        layers = torch.nn.ModuleList(torch.nn.Conv3d(8, 8, 3, padding=1) for _ in range(3))
+
+        def drawn(x):
+            first = x.sin()
+            for layer in layers:
+                x = torch.tanh(F.dropout(layer(x), 0.3)) + first
+            return x
+
+        compiled = torch.compile(drawn, backend=backend("min", random="replay"))
+        x = torch.randn(2, 8, 5, 6, 6).to(memory_format=torch.channels_last_3d)
+        with torch.no_grad():
+            compiled(x)
+            with torch.backends.mkldnn.flags(enabled=False), self.assertRaisesRegex(
+                    cairn.InputError, "random='replay' would draw other numbers"):
+                compiled(x)
+
+    def test_numbers_that_the_backward_pass_draws(self):
+        def gradients(chosen):
+            torch._dynamo.reset()
+            torch.manual_seed(1)
+            x = torch.randn(2, 8, 5, 6, 6).to(memory_format=torch.channels_last_3d)
+            weight, p = torch.randn(8, 8, 3, 3, 3), torch.randn_like(x).requires_grad_()
+            compiled = torch.compile(lambda x: (Masked.apply(Masked.apply((x * p).sin().exp(), weight), weight) * x.exp()).sin().sum(),
+                                     backend=chosen)
+            found = []
+            for number in range(3):
+                p.grad = None
+                loss = compiled(x)
+                with torch.backends.mkldnn.flags(enabled=number != 1), harness.cairn_warnings("ignore"):
+                    loss.backward()
+                found += [loss.detach(), p.grad.contiguous()]
+            return [*found, torch.get_rng_state()]
+
+        self.assertTrue(all(map(torch.equal, gradients(backend("min", random="replay")), gradients("aot_eager"))))
+
+
+class Masked(torch.autograd.Function):
+    """A sine whose backward pass draws a mask for the result of a convolution."""
+
+    @staticmethod
+    def forward(ctx, x, weight):
+        ctx.save_for_backward(x, weight)
+        return x.sin()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        x, weight = ctx.saved_tensors
+        return F.dropout(F.conv3d(gradient, weight, padding=1), 0.4, True) * x.cos(), None
+
+
 class KernelsAsTheyWereChosen(Same):
     def test_batch_norm_of_16_bits_with_statistics_of_32(self):
         self.check(Heads(), [torch.randn(128, 64)], ("50%", "min"))

@@ -7,6 +7,7 @@ import cairn.torch
 import harness
 import torch
 from small_net import WORK
+from step_models import Halves
 from torch.utils.checkpoint import checkpoint
 
 
@@ -86,6 +87,36 @@ class ReadElsewhere(unittest.TestCase):
     def test_parameters_that_several_graphs_read_are_updated(self):
         _, report = self.trained(TwoGraphs, lambda model, number: (model.first.weight,), True)
         self.assertEqual(sum(graph.updated for graph in report.graphs), 4)
+
+    def test_graphs_of_a_step_are_planned_together(self):
+        def trained(budget):
+            torch._dynamo.reset()
+            torch.manual_seed(0)
+            model = Halves()
+            optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+
+            def body(x):
+                optimizer.zero_grad()
+                loss = model(x)
+                loss.backward()
+                optimizer.step()
+                return loss.detach()
+
+            run = cairn.torch.step(body, budget, optimizer=optimizer, work_limit=WORK) if budget else body
+            losses = []
+            for _ in range(2):
+                losses += [run(torch.ones(32, 64) * number) for number in range(4)]
+                if budget:
+                    self.assertEqual((run.report.step is not None, run.report.kept), (True, True))
+                    self.assertGreater(sum(graph.updated for graph in run.report.graphs), 30)
+                    self.assertLessEqual(run.report.promised, run.report.step.budget)
+                torch._dynamo.reset()  # afterwards, the graphs are planned together again
+            return [*losses, *model.parameters()]
+
+        expected = trained(None)
+        for budget in ("90%", "70%"):
+            with self.subTest(budget):
+                self.assertTrue(all(map(torch.equal, trained(budget), expected)))
 
     def test_a_forward_pass_that_is_repeated_after_the_update(self):
         with self.assertRaisesRegex(cairn.InputError, "runs its forward pass within the backward pass"):
