@@ -160,7 +160,7 @@ class Compiling:
             self.owner.ran.add(self.report.name)
             self._note_kernels()
             self._note_storages(args, copied)
-            self._note_readers(args)
+            self._note_readers(args, has_backward=True)
             return run(args)
 
         return _private.called_boxed(call)
@@ -233,9 +233,9 @@ class Compiling:
                 f"{self.report.name}: settings of the optimizer (weight decay, momentum, ...) differ from those when this was "
                 "planned: updates may take more than was measured then; torch._dynamo.reset() has it planned anew")
 
-    def _note_readers(self, args):
+    def _note_readers(self, args, has_backward):
         if self.owner.options.updates is not None:
-            self.owner.options.updates.note_run(args)
+            self.owner.options.updates.note_run(args, has_backward)
 
     def _note_storages(self, args, copied):
         """Measures the graph again if an input is a part of a larger tensor than when the graph was planned, and an
@@ -296,7 +296,7 @@ class Compiling:
         def call(args):
             self._note_kernels()
             self._note_storages(args, copied)
-            self._note_readers(args)
+            self._note_readers(args, has_backward=False)
             return run(args)
 
         return _private.called_boxed(call)

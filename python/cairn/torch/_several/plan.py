@@ -304,7 +304,8 @@ class Planner:
 
     def _unmet(self, points):
         window, least = self._largest(points)
-        own = points[window.part].sizes.of(window)
+        # results of the graph itself that are freed before its backward pass can make ``least`` the smaller one
+        own = min(points[window.part].sizes.of(window), least)
         return InfeasibleError(
             f"a step of {len(self.parts)} graph{'' if len(self.parts) == 1 else 's'}: budget {size_text(self.goal)} ({self.goal} bytes) of activations and scratch cannot be "
             f"met: the least that is found is {size_text(least)} ({least} bytes), in {self._name(window)}, which takes {size_text(own)} "

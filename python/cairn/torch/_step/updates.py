@@ -95,8 +95,10 @@ class Updates:
         self._hooks = {}  # id(optimizer) -> handle of the hook that calls _before_step()
         self._stepping = set()  # ids of optimizers whose step() runs
         self._stepped = set()  # ids of optimizers in the plan whose step() has ended in this step
-        self._readers = {}  # storage -> id of the first tensor with this storage that a graph of this step has read
-        self._shared = set()  # storages that graphs of this step have read by several tensors
+        # storage -> (id of the first tensor with this storage that a graph of this step has read, number of that run)
+        self._readers = {}
+        self._runs = 0  # number of runs of graphs with a backward pass in this step
+        self._shared = set()  # storages that graphs of this step have read by several tensors, or in several such runs
         self._modes = None  # modes of the user that were active when the first parameter of the step was updated
         # id(optimizer) -> for each parameter of its groups, whether it was trained when the optimizer was tested
         self._trained = {id(optimizer): _trained_of(optimizer) for optimizer in self.optimizers}
@@ -137,14 +139,17 @@ class Updates:
         ``p.data``. The backward pass of that graph may come after the update."""
         return bool(self._inputs[p.untyped_storage()._cdata][1] - {id(p)})
 
-    def note_run(self, args):
-        """Notes the memory that several tensors share, if graphs of the step have read all of them. Called when the
-        forward pass of a graph begins. Parameters in such memory are left to the optimizer's step, because a backward
-        pass may read the memory after an update."""
-        again = _private.graph_task() >= 0 and {place[0] for _, _, (_, place), _ in self._updated.values()}
+    def note_run(self, args, has_backward):
+        """Notes the memory that graphs of the step read by several tensors, or that several runs read whose backward
+        passes will come. Called when the forward pass of a graph begins. Parameters in such memory are left to the
+        optimizer's step, because a backward pass may read the memory after an update, or give another gradient."""
+        is_within = _private.graph_task() >= 0  # a forward pass that a checkpoint repeats is no further run
+        again = is_within and {place[0] for _, _, (_, place), _ in self._updated.values()}
+        self._runs += has_backward and not is_within
         for value in filter(_private.is_plain, args):
             key = value.untyped_storage()._cdata
-            if self._readers.setdefault(key, id(value)) != id(value):
+            tensor, run = self._readers.setdefault(key, (id(value), self._runs))
+            if tensor != id(value) or (has_backward and run != self._runs):
                 self._shared.add(key)
             if again and key in again:
                 raise cairn.InputError(
@@ -199,6 +204,7 @@ class Updates:
         self._stepped.clear()
         self._shared.clear()
         self._readers.clear()
+        self._runs = 0
         self._watch_zeroing()
         self._active = True
         return self
@@ -309,8 +315,8 @@ class Updates:
         is_shared = parameter.untyped_storage()._cdata in self._shared
         if parameter.grad is not None or is_shared or not self._may_update(parameter) or _private.autograd_is_compiled():
             self.tell("a parameter that is to be updated as soon as its gradient is there was left to the optimizer's step, as it has a "
-                      "hook or a gradient now, another optimizer, or memory that another input shares, or compiled autograd is on: "
-                      "that gradient is not within what is promised")
+                      "hook or a gradient now, another optimizer, memory that another input shares, or two graphs that read it, or "
+                      "compiled autograd is on: that gradient is not within what is promised")
             return gradient
         if not self._updated:
             self._modes = _private.modes_of_user()

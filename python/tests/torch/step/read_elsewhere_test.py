@@ -88,6 +88,23 @@ class ReadElsewhere(unittest.TestCase):
         _, report = self.trained(TwoGraphs, lambda model, number: (model.first.weight,), True)
         self.assertEqual(sum(graph.updated for graph in report.graphs), 4)
 
+    def test_a_parameter_of_which_two_graphs_give_gradients(self):
+        class Twice(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first, self.twice = torch.nn.Linear(32, 32), torch.nn.Linear(32, 32)
+
+            def forward(self, x):
+                x = self.twice(self.first(x)).tanh()
+                torch._dynamo.graph_break()
+                return self.twice(x).square().mean()
+
+        with harness.told() as told:
+            found, report = self.trained(Twice, lambda model, number: (), True)
+        self.assertTrue(all(map(torch.equal, found, self.trained(Twice, lambda model, number: (), False)[0])))
+        self.assertTrue(any("was left to the optimizer's step" in text for text in told))
+        self.assertGreater(sum(graph.updated for graph in report.graphs), 0)
+
     def test_graphs_of_a_step_are_planned_together(self):
         def trained(budget):
             torch._dynamo.reset()
