@@ -13,6 +13,7 @@ from .._offload.link import offload_of
 from .._plan import solve
 from .._plan.partition import Options
 from .._several.watch import Watch
+from .._step.updates import Mark
 from .compiling import Compiling, OtherRegions, RegionPlans
 from .fallback import run_guarded
 from .repeated import same_graph_again
@@ -342,10 +343,12 @@ class Backend:
 
 def _compiled_without_plan(module, inputs):
     """Returns a function that computes the module as ``aot_eager`` does: it draws no random numbers that nothing reads.
-    Returns the module's own function if AOTAutograd cannot trace it."""
+    Returns the module's own function if AOTAutograd cannot trace it. Operations of AOTAutograd would not notice that
+    they read a Mark."""
     try:
-        return _private.aot_eager(module, inputs)
+        run = _private.aot_eager(module, inputs)
     except _private.RESTARTS:
         raise
     except Exception:
         return module.forward
+    return lambda *args: (module.forward if any(isinstance(arg, Mark) for arg in args) else run)(*args)
