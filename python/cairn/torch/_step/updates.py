@@ -95,6 +95,7 @@ class Updates:
         self._hooks = {}  # id(optimizer) -> handle of the hook that calls _before_step()
         self._stepping = set()  # ids of optimizers whose step() runs
         self._stepped = set()  # ids of optimizers in the plan whose step() has ended in this step
+        self._gone = set()  # ids of parameters that such an optimizer has skipped, and that have no gradient any more
         # storage -> (id of the first tensor with this storage that a graph of this step has read, number of that run)
         self._readers = {}
         self._runs = 0  # number of runs of graphs with a backward pass in this step
@@ -202,6 +203,7 @@ class Updates:
             self._hooks["after", id(optimizer)] = optimizer.register_step_post_hook(_private.left_alone(self._after_step))
         self._stepping.clear()
         self._stepped.clear()
+        self._gone.clear()
         self._shared.clear()
         self._readers.clear()
         self._runs = 0
@@ -340,7 +342,8 @@ class Updates:
     def _before_any_step(self, optimizer, args, kwargs):
         if any(optimizer is own for own in self.optimizers):
             return
-        if any(id(p) in self._updated for group in optimizer.param_groups for p in group["params"]):
+        if any(id(p) in self._updated or (id(p) in self._gone and p.grad is None)
+               for group in optimizer.param_groups for p in group["params"]):
             raise cairn.InputError(f"optimizer: {type(optimizer).__name__} has parameters of an optimizer that is in the plan")
 
     def _before_step(self, optimizer, args, kwargs):
@@ -398,13 +401,17 @@ class Updates:
         for p in mine:
             p.grad = None
             del self._updated[id(p)]
+            self._gone.add(id(p))
 
     def tell_of_unused(self):
         """Warns about each optimizer of which no parameter has been updated in a backward pass so far."""
         for optimizer in self.optimizers:
-            if not any(id(p) in self._ever_updated for group in optimizer.param_groups for p in group["params"]):
-                self.tell(f"optimizer: the plan does not contain {type(optimizer).__name__}, as no graph of this step computes "
-                          "the gradient of one of its parameters (does it have the parameters of another model?)")
+            parameters = [p for group in optimizer.param_groups for p in group["params"]]
+            if not any(id(p) in self._ever_updated for p in parameters):
+                of_two = any(id(p) in self._owners and self._owners[id(p)] is None for p in parameters)
+                why = ("its parameters belong to another optimizer, too" if of_two else "no graph of this step computes the gradient of "
+                       "one of its parameters (does it have the parameters of another model?)")
+                self.tell(f"optimizer: the plan does not contain {type(optimizer).__name__}, as {why}")
 
     def _after_step(self, optimizer, args, kwargs):
         # If an optimizer's step() calls the step() of its base class, torch calls the hooks twice; only the first call

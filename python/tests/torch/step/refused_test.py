@@ -350,6 +350,18 @@ class Refused(unittest.TestCase):
 
         self.refused("the value of a parameter", self.body(swap))
 
+    def test_a_second_optimizer_of_a_parameter_that_is_not_in_the_plan(self):
+        others = []
+
+        def body(model, optimizer, loss_of, inputs):
+            loss = plain(model, optimizer, loss_of, inputs)
+            if not others:
+                others.append(torch.optim.SGD([model.key.weight], lr=0.1))
+            others[0].step()
+            return loss
+
+        self.refused("SGD has parameters of an optimizer that is in the plan", body)
+
     def test_parameters_that_train_later(self):
         """Tests an optimizer that couples its parameters. All but one of them are frozen when the step is made, or it
         gets them afterwards."""
