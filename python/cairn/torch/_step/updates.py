@@ -96,6 +96,8 @@ class Updates:
         self._stepping = set()  # ids of optimizers whose step() runs
         self._stepped = set()  # ids of optimizers in the plan whose step() has ended in this step
         self._gone = set()  # ids of parameters that such an optimizer has skipped, and that have no gradient any more
+        # id(optimizer) -> [(parameter, its Mark)] of the step() that runs, for hooks of the caller that follow it
+        self._hidden = {}
         # storage -> (id of the first tensor with this storage that a graph of this step has read, number of that run)
         self._readers = {}
         self._runs = 0  # number of runs of graphs with a backward pass in this step
@@ -199,8 +201,12 @@ class Updates:
         self._make_marks()
         self._hooks = {id(o): o.register_step_pre_hook(_private.left_alone(self._before_step)) for o in self.optimizers}
         self._hooks[None] = _private.before_any_step(self._before_any_step)
+        self._hooks["last"] = _private.after_any_step(self._hide_marks)
         for optimizer in self.optimizers:
             self._hooks["after", id(optimizer)] = optimizer.register_step_post_hook(_private.left_alone(self._after_step))
+            first = self._hooks["first after", id(optimizer)] = optimizer.register_step_post_hook(
+                _private.left_alone(self._show_marks))
+            optimizer._optimizer_step_post_hooks.move_to_end(first.id, last=False)
         self._stepping.clear()
         self._stepped.clear()
         self._gone.clear()
@@ -274,6 +280,8 @@ class Updates:
             else:
                 vars(optimizer).pop("zero_grad", None)
         left = len(self._updated)
+        for optimizer in self.optimizers:
+            self._hide_marks(optimizer, (), {})
         for parameter, *_ in self._updated.values():
             parameter.grad = None
         self._updated.clear()
@@ -400,7 +408,7 @@ class Updates:
                 "this step does not use, and in the plan they have none; leave set_to_none out, or plan this step without optimizer=")
         for p in mine:
             p.grad = None
-            del self._updated[id(p)]
+            self._hidden.setdefault(id(optimizer), []).append((p, self._updated.pop(id(p))[1]))
             self._gone.add(id(p))
 
     def tell_of_unused(self):
@@ -412,6 +420,18 @@ class Updates:
                 why = ("its parameters belong to another optimizer, too" if of_two else "no graph of this step computes the gradient of "
                        "one of its parameters (does it have the parameters of another model?)")
                 self.tell(f"optimizer: the plan does not contain {type(optimizer).__name__}, as {why}")
+
+    def _show_marks(self, optimizer, args, kwargs):
+        """Puts the Marks back while the caller's hooks run that follow a step, so that code in them that reads gradients
+        is noticed."""
+        for p, mark in self._hidden.get(id(optimizer), ()):
+            if p.grad is None:
+                p.grad = mark
+
+    def _hide_marks(self, optimizer, args, kwargs):
+        for p, mark in self._hidden.pop(id(optimizer), ()):
+            if p.grad is mark:
+                p.grad = None
 
     def _after_step(self, optimizer, args, kwargs):
         # If an optimizer's step() calls the step() of its base class, torch calls the hooks twice; only the first call

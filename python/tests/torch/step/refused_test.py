@@ -362,6 +362,20 @@ class Refused(unittest.TestCase):
 
         self.refused("SGD has parameters of an optimizer that is in the plan", body)
 
+    def test_hooks_after_the_step_that_read_gradients(self):
+        def make(hook):
+            model, optimizer, loss_of, inputs = net(adam)
+            optimizer.register_step_post_hook(lambda *_: hook(model))
+            return model, optimizer, loss_of, inputs
+
+        model = self.refused("was read or written", make=lambda: make(lambda m: [p.grad.norm() for p in m.parameters()]))
+        self.assertTrue(all(p.grad is None or p.grad.isfinite().all() for p in model.parameters()))
+        seen = []
+        model, step, inputs = self.planned(plain, lambda: make(lambda m: seen.append(m.key.weight.grad.shape)))
+        step(*inputs)
+        self.assertEqual(seen, [(32, 32)])
+        self.assertTrue(all(p.grad is None or p.grad.isfinite().all() for p in model.parameters()))
+
     def test_parameters_that_train_later(self):
         """Tests an optimizer that couples its parameters. All but one of them are frozen when the step is made, or it
         gets them afterwards."""
