@@ -30,7 +30,9 @@ _lock = threading.Lock()
 # The Runs whose backward pass may still come. Autograd's node for this backward pass holds the only strong reference to
 # a Run.
 _open = weakref.WeakSet()
-_loose = {}  # storage -> (weak reference, bytes): results of graphs without a backward pass
+_loose = {}  # storage -> (weak reference, bytes): results of graphs without a backward pass, also some that are freed
+_FEW_LOOSE = 64
+_loose_at_most = _FEW_LOOSE  # number of entries of _loose from which on those of freed storages are dropped
 # Alive -> the storages of _loose that the graph made in the present step with gradients enabled. The caller may hold
 # them until the step ends. Results of an evaluation (torch.no_grad) are left out: if the caller keeps them, they are
 # resident. The same is true of all runs but the latest if the graph has not run in the steps before (_FEW_STEPS).
@@ -151,7 +153,7 @@ class Alive:
             with self._while_running():
                 result = run(args)
             with _lock:
-                _drop_expired(_loose)
+                _drop_expired_loose()
                 made = {key: entry for key, entry in _weak(result).items() if key not in inputs}
                 _loose.update(made)
                 for keys in _of_step.values():  # a new storage can have the address of one that was freed
@@ -324,9 +326,8 @@ class Alive:
             for key, (_, size, of) in _passing.items():
                 if of == task and task >= 0:
                     held[key] = size
-            of_step = set().union(*_of_step.values())
-            loose = {key: entry for key, entry in _loose.items()
-                     if (key in given or key in of_step) and not entry[0].expired()}
+            keys = set(given).union(*_of_step.values())
+            loose = {key: _loose[key] for key in keys if key in _loose and not _loose[key][0].expired()}
         held.update({key: size for key, (_, size) in loose.items()})
         own = set(given) if backward else set()
         if mine is not None:  # the graph's promised peak includes the values that it saves, but not its inputs
@@ -572,6 +573,15 @@ def _weak(values):
 def _in_memory(entries):
     """Returns a dict from storage to bytes, for the storages among ``entries`` (from _weak()) that are not freed."""
     return {key: size for key, (reference, size) in entries.items() if not reference.expired()}
+
+
+def _drop_expired_loose():
+    """Drops entries of freed storages from _loose when their number has doubled since the last time. A call then takes
+    O(1) time on average, however many results the caller keeps."""
+    global _loose_at_most
+    if len(_loose) > _loose_at_most:
+        _drop_expired(_loose)
+        _loose_at_most = 2 * len(_loose) + _FEW_LOOSE
 
 
 def _drop_expired(entries):

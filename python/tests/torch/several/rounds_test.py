@@ -7,6 +7,7 @@ import warnings
 import cairn
 import cairn.torch
 import torch
+from cairn.torch._memory import together
 from torch.utils.checkpoint import checkpoint
 
 WORK = 2_000
@@ -88,6 +89,17 @@ class Rounds(unittest.TestCase):
                 errors += 1
             self.assertLessEqual(len(cairn.torch.last_report().graphs), 2)
         self.assertEqual(errors, 2)
+
+    def test_results_of_evaluations_that_are_freed_are_forgotten(self):
+        compiled = torch.compile(lambda x: x.sin(), backend=cairn.torch.backend("100%", work_limit=WORK))
+        kept = []
+        with torch.no_grad():
+            for number in range(400):
+                result = compiled(torch.ones(8))
+                if number < 100:
+                    kept.append(result)
+        self.assertLess(len(together._loose), 2 * len(kept) + 2 * together._FEW_LOOSE)
+        self.assertGreaterEqual(len(together._loose), len(kept))
 
     def test_sums_of_gradients_stay_while_many_passes_run_within(self):
         shared = torch.nn.Parameter(torch.randn(256, 256) * 0.05)
