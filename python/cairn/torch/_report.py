@@ -80,6 +80,7 @@ class GraphReport:
     updated: int = 0  # number of parameters updated in the backward pass; their gradients are in the budget
     measured: Optional[int] = None
     not_measured: str = "has not run"  # why ``measured`` is None
+    ran_backward: bool = False  # whether a backward pass of this process has run, other than in compiled autograd
     measured_before: bool = False  # whether an earlier process with the same schedule measured ``measured``
     measured_forward: Optional[int] = None
     # Whether an earlier run of the graph was freed without having had a backward pass, for example because no gradient
@@ -141,7 +142,7 @@ class GraphReport:
 
     @property
     def _measured_otherwise(self):
-        return self.measured_before and _private.autograd_was_compiled()
+        return self.measured_before and self.trains and not self.ran_backward and _private.autograd_was_compiled()
 
     @property
     def _measured_so_far(self):

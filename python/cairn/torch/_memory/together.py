@@ -177,6 +177,7 @@ class Alive:
         without = {i for i, node in enumerate(_private.outputs(module.graph)) if node is None}
 
         def call(args):
+            self.report.ran_backward = True
             mine = self.beginning()
             flowing = mine.flowing if mine is not None else ()
             self.tangents.complete(args, names, mine.shapes if mine is not None else {})
