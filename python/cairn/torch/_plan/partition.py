@@ -274,7 +274,7 @@ def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=
         shared = [n for n in (primals[i] for i in sorted(sharing.shared(given))) if n in others and n not in of_module]
         shared += [n for n, value in zip(primals, given) if n in of_module and sharing.is_buffer_of_others(value)]
     else:
-        shared = list(others) if options.inputs == "changing" else []
+        shared = [*others, *_frozen_parameters(primals, inputs)] if options.inputs == "changing" else []
     # Autograd cannot save such a tensor for the backward pass.
     shared += [n for n, value in zip(primals, given) if n not in shared and _private.is_plain(value) and value.is_inference()]
     shared += [n for n in (primals if all_shared else sharing.read_by_as_strided(joint.graph, primals)) if n not in shared]
@@ -303,6 +303,17 @@ def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=
         report.read_again = [n.name for n in others if n.name in read_again and n not in of_module]
         report.buffers_read_again = [n.name for n in others if n.name in read_again and n in of_module]
     return forward, backward, prepared, solved, report
+
+
+def _frozen_parameters(primals, inputs):
+    """Returns the placeholders of parameters that do not train: programs write them between the passes, for example as
+    averages of the parameters of another model."""
+    found = []
+    for node in primals:
+        whole = _private.argument_of(node.meta.get("desc"), inputs)
+        if isinstance(whole, torch.nn.Parameter) and not whole.requires_grad:
+            found.append(node)
+    return found
 
 
 def _other_inputs(primals, inputs, parameters):

@@ -2,12 +2,14 @@
 in which earlier runs are left over."""
 
 import unittest
+import unittest.mock
 import warnings
 
 import cairn
 import cairn.torch
+import harness
 import torch
-from cairn.torch._memory import together
+from cairn.torch._memory import peak, together
 from torch.utils.checkpoint import checkpoint
 
 WORK = 2_000
@@ -100,6 +102,21 @@ class Rounds(unittest.TestCase):
                     kept.append(result)
         self.assertLess(len(together._loose), 2 * len(kept) + 2 * together._FEW_LOOSE)
         self.assertGreaterEqual(len(together._loose), len(kept))
+
+    def test_measurements_without_a_backward_pass_end(self):
+        self.enterContext(harness.new_cache())
+        layer = torch.nn.Linear(64, 64)
+        compiled = torch.compile(lambda x: layer(x).sin().square().mean(), backend=cairn.torch.backend("100%", work_limit=WORK))
+        with unittest.mock.patch.object(peak, "MemoryTrace", wraps=peak.MemoryTrace) as traces:
+            for _ in range(30):
+                compiled(torch.ones(8, 64))
+            self.assertEqual(traces.call_count, peak._FRUITLESS)
+            report = cairn.torch.last_report()
+            for _ in range(3):  # the first of these backward passes lets a measurement begin with the next forward pass
+                compiled(torch.ones(8, 64)).backward()
+            self.assertEqual((report.measured, report.kept), (report.promised, True))
+            # one step, and one more because the graph has run more than ten times
+            self.assertEqual(traces.call_count, peak._FRUITLESS + 2 * 2)
 
     def test_sums_of_gradients_stay_while_many_passes_run_within(self):
         shared = torch.nn.Parameter(torch.randn(256, 256) * 0.05)

@@ -175,6 +175,33 @@ class InputsThatAreWritten(OfImages):
             self.check(lambda: [torch.from_numpy(self.ring()).clone().float()], write, inputs="changing", budgets=["min"])
         self.assertEqual(len(cairn.torch.last_report().graphs[0].shared_inputs), 1)
 
+    def test_a_teacher_that_is_averaged_between_the_passes(self):
+        def trained(chosen):
+            torch._dynamo.reset()
+            torch.manual_seed(0)
+            teacher, student = torch.nn.Linear(64, 64).requires_grad_(False), torch.nn.Linear(64, 64)
+
+            def loss(x):
+                with torch.no_grad():
+                    target = teacher(x).sin().exp()
+                return (student(x).tanh() * target).square().mean()
+
+            compiled, x = torch.compile(loss, backend=chosen), torch.randn(128, 64)
+            for _ in range(3):
+                result = compiled(x)
+                with torch.no_grad():
+                    for mine, other in zip(teacher.parameters(), student.parameters()):
+                        mine.data.lerp_(other, 0.5)
+                result.backward()
+                with torch.no_grad():
+                    for p in student.parameters():
+                        p.sub_(p.grad)
+                        p.grad = None
+            return list(student.parameters())
+
+        chosen = cairn.torch.backend("min", inputs="changing", fallback=False, work_limit=10_000)
+        self.assertTrue(all(map(torch.equal, trained(chosen), trained("aot_eager"))))
+
     def test_one_number_of_many(self):
         """Tests that one changed number is noticed in tensors that are dense, permuted, parts of other tensors, or
         expanded. Each of these kinds is compared in a different way."""
