@@ -179,19 +179,20 @@ class InputsThatAreWritten(OfImages):
         def trained(chosen):
             torch._dynamo.reset()
             torch.manual_seed(0)
-            teacher, student = torch.nn.Linear(64, 64).requires_grad_(False), torch.nn.Linear(64, 64)
+            teacher, student = (torch.nn.Sequential(torch.nn.Linear(32, width), torch.nn.GELU(), torch.nn.Linear(width, 256))
+                                for width in (4, 256))
+            teacher.requires_grad_(False)
 
             def loss(x):
                 with torch.no_grad():
-                    target = teacher(x).sin().exp()
-                return (student(x).tanh() * target).square().mean()
+                    target = teacher(x)
+                return (student(x) * torch.softmax(target, -1)).square().mean()
 
-            compiled, x = torch.compile(loss, backend=chosen), torch.randn(128, 64)
+            compiled = torch.compile(loss, backend=chosen)
             for _ in range(3):
-                result = compiled(x)
-                with torch.no_grad():
-                    for mine, other in zip(teacher.parameters(), student.parameters()):
-                        mine.data.lerp_(other, 0.5)
+                result = compiled(torch.randn(64, 32))
+                for p in teacher.parameters():
+                    p.data.mul_(0.9)
                 result.backward()
                 with torch.no_grad():
                     for p in student.parameters():
