@@ -26,7 +26,7 @@ from .sums import Sums
 # one within another.
 _PASSES = 128
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # reentrant, because a signal handler can run a graph while its thread holds the lock
 # The Runs whose backward pass may still come. Autograd's node for this backward pass holds the only strong reference to
 # a Run.
 _open = weakref.WeakSet()
@@ -156,7 +156,7 @@ class Alive:
                 _drop_expired_loose()
                 made = {key: entry for key, entry in _weak(result).items() if key not in inputs}
                 _loose.update(made)
-                for keys in _of_step.values():  # a new storage can have the address of one that was freed
+                for keys in list(_of_step.values()):  # a new storage can have the address of one that was freed
                     keys.difference_update(made)
                 if in_step:
                     _of_step.setdefault(self, set()).update(made)
@@ -279,7 +279,7 @@ class Alive:
             # Results of graphs without a backward pass are left out, unless a graph with a backward pass has written
             # into them: they are differentiated only if code outside of the graphs made them differentiable, such as a
             # torch.autograd.Function that calls the graph.
-            known = {key for run in _open for key in run.storages.keys() - (run.given_results.keys() - run.written)}
+            known = {key for run in list(_open) for key in run.storages.keys() - (run.given_results.keys() - run.written)}
             known.update(_passing)
         return not storages_of(args[i] for i in flowing) <= known | self.owner.given
 
@@ -324,10 +324,10 @@ class Alive:
                         runs.append(run)
                         held.update(alive)
             _drop_expired(_passing)
-            for key, (_, size, of) in _passing.items():
+            for key, (_, size, of) in list(_passing.items()):
                 if of == task and task >= 0:
                     held[key] = size
-            keys = set(given).union(*_of_step.values())
+            keys = set(given).union(*list(_of_step.values()))
             loose = {key: _loose[key] for key in keys if key in _loose and not _loose[key][0].expired()}
         held.update({key: size for key, (_, size) in loose.items()})
         own = set(given) if backward else set()
@@ -342,7 +342,7 @@ class Alive:
         """Counts the bytes of all copies on the host: those of Runs whose backward pass may still come, and those of
         the run that begins (``mine``). Warns if the sum exceeds the host budget, which limits each graph alone."""
         with _lock:
-            runs = [run for run in _open if run is not mine and run.copies]
+            runs = [run for run in list(_open) if run is not mine and run.copies]
             held = sum(sum(_in_memory(run.copies).values()) for run in runs)
         if not held or not self.report.host_peak:
             return
@@ -455,7 +455,7 @@ class Alive:
         if not self.watch.enabled:
             return {}
         with _lock:
-            found = {run: [run.results[key] for key in run.freed] for run in _open}
+            found = {run: [run.results[key] for key in run.freed] for run in list(_open)}
         return {run: numbers for run, numbers in found.items() if numbers}
 
     def _watched(self, run, held, freed, backward=False, at_end=0):
@@ -466,7 +466,7 @@ class Alive:
     def is_free(self):
         """Returns whether no backward pass of an earlier run of this graph is still to come."""
         with _lock:
-            return all(run.graph is not self for run in _open)
+            return all(run.graph is not self for run in list(_open))
 
     def _whole(self, runs):
         with _lock:
@@ -514,7 +514,7 @@ def step_ended():
 def held_by_graphs_of(owner):
     """Returns the bytes that graphs of this backend hold for backward passes that may still come."""
     with _lock:
-        held = {key: size for run in _open if run.graph.owner is owner for key, size in _in_memory(run.storages).items()}
+        held = {key: size for run in list(_open) if run.graph.owner is owner for key, size in _in_memory(run.storages).items()}
     return sum(held.values())
 
 
@@ -586,5 +586,6 @@ def _drop_expired_loose():
 
 
 def _drop_expired(entries):
-    for key in [key for key, entry in entries.items() if entry[0].expired()]:
-        del entries[key]
+    for key, entry in list(entries.items()):
+        if entry[0].expired():
+            entries.pop(key, None)

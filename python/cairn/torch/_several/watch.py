@@ -49,7 +49,7 @@ class Watch:
     def __init__(self, owner, enabled):
         self.owner, self.enabled = owner, enabled
         self.plan = None  # the Plan by which the present graphs were compiled; None before the first
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # reentrant as that of together.py
         # set of code objects -> number of times that the graphs of these functions were planned together
         self._plans = collections.Counter()
         self._parts = {}  # key -> the latest Part with this key

@@ -1,6 +1,7 @@
 """Tests which rounds count when the graphs of a step are planned together: those of models that stop running, and those
 in which earlier runs are left over."""
 
+import signal
 import unittest
 import unittest.mock
 import warnings
@@ -117,6 +118,29 @@ class Rounds(unittest.TestCase):
             self.assertEqual((report.measured, report.kept), (report.promised, True))
             # one step, and one more because the graph has run more than ten times
             self.assertEqual(traces.call_count, peak._FRUITLESS + 2 * 2)
+
+    def test_a_signal_handler_may_run_a_graph(self):
+        layer = torch.nn.Linear(8, 8)
+        backend = cairn.torch.backend("100%", work_limit=WORK)
+        train = torch.compile(lambda x: layer(x).square().mean(), backend=backend)
+        evaluate = torch.compile(lambda x: layer(x).sin(), backend=backend)
+        x, calls = torch.randn(4, 8), []
+
+        def handle(*_):
+            with torch.no_grad():
+                calls.append(evaluate(x))
+
+        handle()
+        train(x).backward()
+        calls.clear()
+        before = signal.signal(signal.SIGALRM, handle)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002)
+            while len(calls) < 100:
+                train(x).backward()
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
 
     def test_sums_of_gradients_stay_while_many_passes_run_within(self):
         shared = torch.nn.Parameter(torch.randn(256, 256) * 0.05)
