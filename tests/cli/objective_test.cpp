@@ -220,7 +220,6 @@ TEST_CASE("a start that is none is told in a line") {
                 {"--start", start, "without recomputation", "--solver order"});
   }
   check_error({"run", graph, "--schedule", start, "--start", start}, 2, {"--schedule", "--start"});
-  check_error({"solve", graph, "--start", start, "-o", start}, 2, {"-o", "--start"});
 }
 
 TEST_CASE("run takes what solve takes: the least peak, and the least within a cost") {

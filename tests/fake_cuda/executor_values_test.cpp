@@ -293,6 +293,7 @@ TEST_CASE("memory of the host or of another device is refused where the executor
   fake::set_device_count(2);
   Fixture f(1);
   Executor executor(f.device, f.program());
+  executor.run();
   Floats host(63);
   const cuda::DeviceMemory memory = cuda::device_memory(63 * sizeof(float));  // memory of device 0
   const auto refused = [&](void* data, const std::string& why) {
@@ -437,10 +438,10 @@ TEST_CASE("any call may fail while values are set, staged and read: an error say
     executor.set("x", x);
     executor.set("x", on_device);
     executor.get("x", x);
-    executor.reset();
-    executor.wait();
     executor.get_output("loss", loss);
     executor.get_output("loss", {memory.get(), core::ElementType::f32, 1, true});
+    executor.reset();
+    executor.wait();
     calls = fake::calls();
   };
   fake::reset();

@@ -11,8 +11,9 @@ from .._errors import CairnWarning
 from .one_parameter import FIRST_STEPS, Owner, alone, are_same, copied_with, laid_out_as, settings_of, step_alone
 
 # Factor of the gradients in each round in which updates are compared. Small gradients come first: an optimizer's lower
-# bounds (such as eps) affect updates only as long as its averages contain no large gradients.
-_SCALES = (1e-3, 10.0, 1e4, 1.0) * (FIRST_STEPS // 4)
+# bounds (such as eps) affect updates only as long as its averages contain no large gradients. The factors grow so slowly
+# that a bound on a common norm shows: in some round, the norm of all gradients exceeds it, and no single one does.
+_SCALES = (*(1e-4 * 1.5 ** i for i in range(46)), *(1e-3, 10.0, 1e4, 1.0) * (FIRST_STEPS // 4))
 
 
 def refuse_coupled(optimizer):

@@ -376,6 +376,21 @@ class Refused(unittest.TestCase):
         self.assertEqual(seen, [(32, 32)])
         self.assertTrue(all(p.grad is None or p.grad.isfinite().all() for p in model.parameters()))
 
+    def test_a_bound_on_the_norm_of_all_gradients(self):
+        class Guarded(torch.optim.SGD):
+            """Skips steps whose gradients are large together."""
+
+            def step(self, closure=None):
+                gradients = [p.grad for group in self.param_groups for p in group["params"] if p.grad is not None]
+                if sum(float(g.square().sum()) for g in gradients) < self.bound ** 2:
+                    super().step()
+
+        for bound in (1e-2, 0.05, 0.3, 1.0, 7.0, 100.0):
+            optimizer = Guarded(Net().parameters(), lr=0.1)
+            optimizer.bound = bound
+            with self.subTest(bound), self.assertRaisesRegex(cairn.InputError, "does not update each parameter for itself"):
+                cairn.torch.step(plain, optimizer=optimizer)
+
     def test_parameters_that_train_later(self):
         """Tests an optimizer that couples its parameters. All but one of them are frozen when the step is made, or it
         gets them afterwards."""
