@@ -255,10 +255,10 @@ class GraphBuilder {
   void set_cost_unit(CostUnit unit);  ///< throws the InputError of check_cost_unit()
   void set_order(std::vector<NodeId> order);
 
-  /// Validates and returns the graph. The builder is empty afterwards, even after an exception. O(nodes + edges).
-  /// If ops update resident tensors, adds control edges and pins nodes such that every update runs after all nodes that
-  /// read what it overwrites (order_updates()).
-  /// Throws InputError, which names the nodes, on any of these:
+  /// Validates and returns the graph. The builder is empty afterwards, even after an exception. O(nodes + edges), and
+  /// that many for each update of a resident. If ops update resident tensors, adds control edges and pins nodes such
+  /// that every update runs after all nodes that read what it overwrites (order_updates()). Throws InputError, which
+  /// names the nodes, on any of these:
   /// - an input that does not exist, a self-loop, or a cycle (the message lists one);
   /// - a name that two nodes share, or that two outputs of one node share (a node without a name gets the name
   ///   `#index`);

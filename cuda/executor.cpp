@@ -583,6 +583,7 @@ const Program& Executor::program() const { return state_->program; }
 
 runtime::StepReport Executor::run(bool time_ops) {
   const OnDevice on(state_->ordinal);
+  set_has_outputs(false);
   runtime::StepReport report;
   // To time the ops, the step is executed a second time. But a step that updates weights must be executed only once per
   // call. If its ops are timed, the time of the whole step is therefore the sum of the times of the ops.
@@ -614,6 +615,7 @@ runtime::ArenaView Executor::arena() { return {state_->memory.arena, state_->pro
 
 void Executor::enqueue() {
   const OnDevice on(state_->ordinal);
+  set_has_outputs(false);
   state_->enqueue();
   set_has_outputs(true);
 }

@@ -168,8 +168,9 @@ void Executor::get(std::string_view name, const MutableTensorView& values) {
 
 void Executor::get_output(std::string_view node, const MutableTensorView& values, std::int32_t output) {
   if (!has_outputs_)
-    throw core::InputError(fmt::format("'{}' has no outputs yet, because no step has run since its tensors were filled",
-                                       program().graph.name()));
+    throw core::InputError(
+        fmt::format("'{}' has no outputs yet, because no step has been completed since its tensors were filled",
+                    program().graph.name()));
   const core::Graph& graph = program().graph;
   std::vector<std::string_view> names;
   for (const KeptOutput& kept : program().kept) {

@@ -93,6 +93,7 @@ void check_tw_outputs(const SolveArguments& arguments, solvers::SolveOptions& op
                                                        {"--report", !arguments.report.empty()},
                                                        {"--trace", !arguments.trace.empty()},
                                                        {"--certificate", !arguments.certificate.empty()},
+                                                       {"--start", !arguments.start.path.empty()},
                                                        {"--budget", !arguments.objective.budget.empty()},
                                                        {"--option k", sweep && options.own.contains("k")}};
   for (const auto& [option, given] : ignored) {

@@ -365,22 +365,31 @@ std::vector<std::int64_t> one_each(const core::Graph& graph, nb::handle given, c
   return numbers;
 }
 
-/// Returns a copy of the graph in which the given nodes keep all their outputs to the end of a step. `nodes` is a
-/// sequence of ids and names.
-/// Gives the outputs of `node` that take over the storage of a result of `kept` storage of their own. Negative scratch
-/// counts storage that is taken over, so it is dropped, too.
-void give_own_storage(core::Node& node, core::NodeId kept) {
+/// Gives the outputs of node v that take over the storage of a kept value storage of their own, and raises negative
+/// scratch of v to what remains legal: it counts bytes of inputs that only v reads and that are not kept.
+void give_own_storage(core::GraphBuilder& builder, const core::Graph& graph, core::NodeId v) {
+  const auto is_kept = [&](core::OutputRef ref) {
+    const core::Node& node = builder.node(ref.node);
+    return node.outputs.empty() ? node.keep : node.outputs[static_cast<std::size_t>(ref.output)].keep;
+  };
+  core::Node& node = builder.node(v);
   const auto drop = [&](core::OutputRef& inplace) {
-    if (inplace.node != kept) return;
-    inplace = core::OutputRef();
-    node.scratch = std::max<std::int64_t>(node.scratch, 0);
+    if (inplace.node != core::kNoNode && is_kept(inplace)) inplace = core::OutputRef();
   };
   drop(node.inplace);
   for (core::Output& output : node.outputs) drop(output.inplace);
+  std::int64_t taken_over = 0;
+  for (const core::ValueId x : graph.inputs(v)) {
+    if (graph.readers(x).size() == 1 && !is_kept(graph.output_ref(x))) taken_over += graph.value_size(x);
+  }
+  node.scratch = std::max(node.scratch, -taken_over);
 }
 
+/// Returns a copy of the graph in which the given nodes keep all their outputs to the end of a step. `nodes` is a
+/// sequence of ids and names.
 core::Graph with_kept(const core::Graph& graph, nb::handle nodes) {
   core::GraphBuilder builder(graph);
+  std::vector<core::NodeId> kept;
   for (const nb::handle given : nodes) {
     const std::int64_t id =
         nb::isinstance<nb::str>(given) ? node_id(graph, nb::cast<std::string>(given)) : integer(given, "a node");
@@ -388,8 +397,10 @@ core::Graph with_kept(const core::Graph& graph, nb::handle nodes) {
     core::Node& node = builder.node(static_cast<core::NodeId>(id));
     node.keep = true;
     for (core::Output& output : node.outputs) output.keep = true;
-    for (const core::NodeId reader : graph.successors(static_cast<core::NodeId>(id)))
-      give_own_storage(builder.node(reader), static_cast<core::NodeId>(id));
+    kept.push_back(static_cast<core::NodeId>(id));
+  }
+  for (const core::NodeId v : kept) {
+    for (const core::NodeId reader : graph.successors(v)) give_own_storage(builder, graph, reader);
   }
   return builder.build();
 }

@@ -48,6 +48,7 @@ void CopyThreads::begin() {
     static_cast<void>(threads_.release());
     threads_ = std::make_unique<Threads>();
     process_ = getpid();
+    for (Lane& lane : lanes_) lane.busy = false;
   }
   const std::lock_guard lock(threads_->mutex);
   ++runs_;

@@ -178,6 +178,7 @@ class Backend:
 
     def _new_watch(self):
         """Returns a Watch, which plans the graphs of a step together if the option together= is True."""
+        self.report.waits = False
         return Watch(self, self.options.together)
 
     def gave_up(self, backend, frame, limit, value, function):
@@ -342,9 +343,12 @@ class Backend:
 
 
 def _compiled_without_plan(module, inputs):
-    """Returns a function that computes the module as ``aot_eager`` does: it draws no random numbers that nothing reads.
-    Returns the module's own function if AOTAutograd cannot trace it. Operations of AOTAutograd would not notice that
-    they read a Mark."""
+    """Returns a function that computes a module that is not planned. AOTAutograd leaves out draws that nothing reads,
+    so ``aot_eager`` computes a module with such draws. All others run as they were captured: AOTAutograd computes all
+    written values before it writes them, which takes memory, and its operations would not notice that they read a
+    Mark."""
+    if not _private.draws_unread(module):
+        return module.forward
     try:
         run = _private.aot_eager(module, inputs)
     except _private.RESTARTS:

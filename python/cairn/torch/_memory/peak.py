@@ -13,9 +13,6 @@ from .events import MemoryTrace, bytes_beyond, bytes_of
 
 
 _MOST_SIZES = 8  # largest number of different symbolic sizes that are measured
-# Number of forward passes in a row that are measured although no backward pass follows that can be compared. A measured
-# pass is slow, and a program may never run such a backward pass.
-_FRUITLESS = 10
 _AGAIN = 10  # a graph is measured again in its run number 10, 100, 1000, ..., because its memory may depend on the data
 
 
@@ -40,7 +37,6 @@ class Measured:
         self.runs = 0  # forward passes so far
         self.has_backward = False  # whether a backward pass has begun, measured or not
         self.next_again = _AGAIN
-        self.fruitless = 0  # number of measured forward passes since the last comparison
         if self.done:
             report.measured, report.measured_before = solved.measured, True
         self.forward_peak = None
@@ -74,11 +70,8 @@ class Measured:
         """Begins a measurement that is wanted, unless a run of the graph still waits for its backward pass: the
         measurement knows nothing of that run's inputs and results."""
         if self.wanted and self.is_free():
-            self._begin_anew()
-
-    def _begin_anew(self):
-        self.wanted, self.done, self.forward_peak, self.fruitless = False, False, None, 0
-        self.inputs, self.outputs_held, self.outputs = {}, 0, set()
+            self.wanted, self.done, self.forward_peak = False, False, None
+            self.inputs, self.outputs_held, self.outputs = {}, 0, set()
 
     def forward(self, run, module):
         results = _private.outputs(module.graph)
@@ -111,10 +104,6 @@ class Measured:
                 self.report.not_measured = "is measured in a later run, as the optimizer may make its state in the first"
                 return run(args)
             if self.done and not finds_sizes:
-                return run(args)
-            if not self.done and self.fruitless >= _FRUITLESS and not finds_sizes:
-                if not begins and not _private.keeps_graph() and not any(map(_private.is_batched, args)):
-                    self._begin_anew()
                 return run(args)
             if not MemoryTrace.available():
                 self.report.not_measured = "ran while something else recorded memory: a profiler, or Cairn for the whole step"
@@ -149,7 +138,6 @@ class Measured:
             self._begin_if_free()
 
     def _forward(self, run, args):
-        self.fruitless += 1
         inputs = [t.untyped_storage() for t in filter(_private.is_plain, args)]
         with MemoryTrace(self.trace.device) as trace:
             result = run(args)
@@ -210,7 +198,7 @@ class Measured:
         return storage is None or storage.expired()
 
     def _compare(self, peak, operation):
-        self.done, self.fruitless = True, 0
+        self.done = True
         if self.has_sizes:
             self.sizes.add(self.present_sizes)
         self.report.measured = peak = max(peak, self.report.measured or 0)

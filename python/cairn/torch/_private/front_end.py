@@ -35,7 +35,7 @@ class _LeftToPython(SharedContext):
                       if not kind.__module__.startswith("torch.") and "step" in vars(kind)}
         # A learning rate schedule replaces the method of one optimizer by a function that calls the original one, so
         # that the code of the original method must be left to Python, too.
-        self.codes = {code for step in self.steps.values() for code in _codes_of(step)}
+        self.codes = [code for step in self.steps.values() for code in _codes_of(step)]  # equal code may be in two files
         self._set_strategy(FrameAction.SKIP)
         for kind, step in self.steps.items():
             kind.step = _disabled(step)
@@ -66,7 +66,7 @@ _disabled = functools.cache(torch.compiler.disable)
 
 def _codes_of(function):
     """Returns the code objects of a method and of the functions that its decorators wrap, without those of torch."""
-    root, found = str(pathlib.Path(torch.__file__).parent), []
+    root, found = f"{pathlib.Path(torch.__file__).parent}{os.sep}", []
     while function is not None:
         code = getattr(function, "__code__", None)
         if code is not None and not code.co_filename.startswith(root):
@@ -98,7 +98,7 @@ def suppresses_errors():
 
 def runs_uncompiled():
     """Returns whether torch.compiler.set_stance() makes torch run functions uncompiled that it would have to compile."""
-    return torch._dynamo.eval_frame._stance.stance != "default"
+    return torch._dynamo.eval_frame._stance.stance in ("eager_on_recompile", "force_eager")
 
 
 def shows_frames():
@@ -192,6 +192,20 @@ def sizes_differentiated(module):
     values = [leaf.meta.get("example_value") for leaf in torch.utils._pytree.arg_tree_leaves(*output.args)
               if isinstance(leaf, torch.fx.Node)]
     return [max(1, hint(v.numel())) for v in values if isinstance(v, torch.Tensor) and v.requires_grad]
+
+
+# Names of functions and methods that draw random numbers, in the graphs that torch.compile captures.
+_DRAWS = frozenset("dropout dropout1d dropout2d dropout3d alpha_dropout feature_dropout feature_alpha_dropout rrelu gumbel_softmax "
+                   "rand randn randint randperm rand_like randn_like randint_like bernoulli multinomial normal poisson".split())
+
+
+def draws_unread(module):
+    """Returns whether the captured module draws random numbers that nothing reads."""
+    def name(node):
+        return node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+
+    return any(node.op in ("call_function", "call_method") and not node.users and name(node) in _DRAWS
+               for node in module.graph.nodes)
 
 
 def evaluates():

@@ -45,7 +45,7 @@ class SharedContext:
     end() when the last thread leaves it."""
 
     def __init__(self):
-        self.lock = threading.RLock()  # reentrant, because a signal handler can enter the context meanwhile
+        self.lock = threading.Lock()
         self.entered = 0
 
     def __enter__(self):

@@ -23,6 +23,7 @@ from .choose import Freed, Window, held_by_parts, peak
 from .plan import Planner
 
 _FEW_PASSES = 64
+_FEW_ROUNDS = 4  # number of latest rounds in which runs that are left over are taken for a part of each step
 _MOST_PASSES = 20_000  # a longer round is not planned
 # with the budget "min" (the least possible), a step that exceeds its planned peak by at most this fraction is not
 # planned anew
@@ -56,10 +57,11 @@ class Watch:
         self._compiled = {}  # key -> WeakSet of the Alives of the graphs with this key
         self._codes = {}  # key -> code objects of the functions whose compilation made the graphs with this key
         self._reports = {}  # code object of a function -> GraphReports of all graphs that its compilation made
-        # the passes of the present round, as (Window, number of the run, numbers of the other runs that held memory)
-        self._passes = []
-        # the shapes of windows of the round before in which runs held memory that had no backward pass in the round
-        self._unfinished = set()
+        self._passes = []  # the passes of the present round, as (Window, number of the run, number of the pass)
+        self._pass_numbers = itertools.count()
+        self._open_in = {}  # number of a run -> numbers of the first and last pass in which it held memory for others
+        # for each of the latest rounds, the shapes of windows in which runs held memory that had no backward pass in it
+        self._unfinished = collections.deque(maxlen=_FEW_ROUNDS)
         self._numbers = itertools.count()  # numbers for runs, in the order in which they begin
         self._most_passes = _FEW_PASSES  # when the round has more passes, those that will not count are dropped
         self._began = weakref.WeakKeyDictionary()  # Run that began in the present round -> its number
@@ -105,17 +107,24 @@ class Watch:
                 return
             parts = [self._parts[key] for key in keys]
             windows = self._numbered(self._windows.values(), keys)
-        planner = Planner(parts, windows, [self._times[key] for key in keys], self._goal(parts, windows), parts[0].limits,
-                          is_share(self.owner.options.budget))
+        def planned(goal):
+            times = [self._times[key] for key in keys]
+            return Planner(parts, windows, times, goal, parts[0].limits, is_share(self.owner.options.budget)).plan()
+
         try:
-            self.plan = planner.plan()
+            self.plan = planned(self._goal(parts, windows))
         except InfeasibleError as error:
             if self.plan is None or not is_share(self.owner.options.budget):
                 codes = set().union(*(self._codes[key] for key in keys))
                 self._start_over()
                 self._forget(codes)
                 raise
-            self.owner.tell(f"{error} The plan of earlier steps stays.")
+            # Graphs may have been compiled anew meanwhile, for which the plan of earlier steps contains no schedules.
+            try:
+                self.plan = planned(error.least_budget)
+                self.owner.tell(f"{error} Steps take this least from now on.")
+            except InfeasibleError:
+                self.owner.tell(f"{error} The plan of earlier steps stays.")
         self._waits = self.owner.report.waits = False
         self._asked.clear()
         self._forget(set().union(*(self._codes[key] for key in keys)))
@@ -196,7 +205,11 @@ class Watch:
                 sizes = {key: part.runs.sizes for key, part in self._parts.items()}
                 beside = max(0, held - held_by_parts(others, gone, sizes))
                 window = Window(alive.part.key, backward, others, beside, gone, at_end)
-                self._passes.append((window, self._began[run], [self._began[other] for other in mine]))
+                number = next(self._pass_numbers)
+                self._passes.append((window, self._began[run], number))
+                for other in mine:
+                    first, _ = self._open_in.get(self._began[other], (number, number))
+                    self._open_in[self._began[other]] = first, number
                 self._drop_unfinished()
         if backward and not mine:
             self._end_round()
@@ -227,15 +240,18 @@ class Watch:
             self._drop_freed()
             # Passes of runs that had no backward pass, such as those of an evaluation, do not count.
             with_backward = {run for window, run, _ in passes if window.backward}
-            unfinished = {_shape_of(window) for window, run, others in passes
-                          if run in with_backward and not with_backward.issuperset(others)}
-            unfinished, self._unfinished = unfinished - self._unfinished, unfinished
+            left = [passes_of for run, passes_of in self._open_in.items() if run not in with_backward]
+            self._open_in.clear()
+            unfinished = {_shape_of(window) for window, run, number in passes
+                          if run in with_backward and any(first <= number <= last for first, last in left)}
+            known = set().union(*self._unfinished)
+            self._unfinished.append(unfinished)
             passes = [window for window, run, _ in passes if run in with_backward]
             if spoiled or not any(window.others for window in passes):
                 return
             # An evaluation with gradients enabled, or a step that failed, leaves runs behind that hold memory in the
-            # next step only. They count if the round before had such runs, too, as in each step of a GAN.
-            if unfinished:
+            # next step only. They count if one of the latest rounds had such runs, too, as in the steps of a GAN.
+            if unfinished - known:
                 return
             if _run_in_several_threads():
                 self.owner.report.threaded = True
@@ -257,11 +273,12 @@ class Watch:
             # for them.
             if (self._waits and codes <= self._asked) or not self._needs_plan(windows.values(), are_new):
                 return
-            self._waits = self._plans[codes] < _MOST_PLANS
+            may_plan = self._plans[codes] < _MOST_PLANS
             self._plans[codes] += 1
-            codes, self._asked = codes - self._asked, self._asked | codes
-            self.owner.report.waits = self._waits
-        if not self._waits:
+            if may_plan:
+                self._waits = self.owner.report.waits = True
+                codes, self._asked = codes - self._asked, self._asked | codes
+        if not may_plan:
             self.owner.tell(f"the graphs of a step have been planned together {_MOST_PLANS} times, and are not planned anew: steps "
                             f"with other graphs may exceed the budget (report.promised, not report.step, says what they take)")
             return

@@ -16,6 +16,9 @@ from .one_parameter import FIRST_STEPS, Owner, alone, are_same, copied_with, lai
 _SCALES = (*(1e-4 * 1.5 ** i for i in range(46)), *(1e-3, 10.0, 1e4, 1.0) * (FIRST_STEPS // 4))
 
 
+_LARGE = 1 << 18  # largest number of elements of parameters that are tested because their shapes are equal
+
+
 def refuse_coupled(optimizer):
     """Raises an error unless the optimizer updates each parameter independently. The test runs on copies of small
     parameters: the two smallest of each group and each kind (_smallest). All kinds are tested, because some optimizers
@@ -29,6 +32,7 @@ def refuse_coupled(optimizer):
     # A frozen parameter may be of a type that has no arithmetic, and one of a lazy module has no size before the module's
     # first call. When such a parameter begins to train, the test runs again.
     chosen = [(group, _smallest([p for p in group["params"] if is_trained(p)])) for group in optimizer.param_groups]
+    chosen = [(group, parameters) for group, parameters in chosen if parameters]
     if any(p.layout is not torch.strided for _, parameters in chosen for p in parameters):
         raise cairn.InputError(f"optimizer: {name} has a sparse parameter, which cannot be in the plan")
 
@@ -82,10 +86,17 @@ def is_trained(parameter):
 
 
 def _smallest(parameters):
-    """Returns the two smallest parameters for each number of dimensions, type and device, in the order of the group."""
+    """Returns the two smallest parameters for each number of dimensions, type and device, in the order of the group. Adds
+    the two smallest of equal shape, unless they are large: some optimizers update parameters of one shape together."""
     alike = collections.defaultdict(list)
     for p in parameters:
         if (p.is_floating_point() or p.is_complex()) and p.numel():
             alike[p.ndim, p.dtype, p.device].append(p)
-    kept = {id(p) for same in alike.values() for p in sorted(same, key=torch.Tensor.numel)[:2]}
+    kept = set()
+    for same in alike.values():
+        ordered, of_shape = sorted(same, key=torch.Tensor.numel), collections.defaultdict(list)
+        for p in ordered:
+            of_shape[p.shape].append(p)
+        pair = next((some[:2] for some in of_shape.values() if len(some) > 1 and some[0].numel() <= _LARGE), [])
+        kept.update(map(id, [*ordered[:2], *pair]))
     return [p for p in parameters if id(p) in kept]

@@ -4,6 +4,7 @@ freed."""
 import sys
 import threading
 import warnings
+import weakref
 
 import torch
 from torch.utils import _pytree as pytree
@@ -37,8 +38,8 @@ def _autocast_may_change(optimizer):
     return not type(optimizer).__module__.startswith("torch.") or type(optimizer).__name__ in ("Adafactor", "Muon")
 
 
-def _trained_of(optimizer):
-    return [[is_trained(p) for p in group["params"]] for group in optimizer.param_groups]
+def _trained_by(optimizer):
+    return [p for group in optimizer.param_groups for p in group["params"] if is_trained(p)]
 
 
 def _place_of(tensor):
@@ -103,8 +104,8 @@ class Updates:
         self._runs = 0  # number of runs of graphs with a backward pass in this step
         self._shared = set()  # storages that graphs of this step have read by several tensors, or in several such runs
         self._modes = None  # modes of the user that were active when the first parameter of the step was updated
-        # id(optimizer) -> for each parameter of its groups, whether it was trained when the optimizer was tested
-        self._trained = {id(optimizer): _trained_of(optimizer) for optimizer in self.optimizers}
+        # id(parameter) -> weak reference to it, for parameters that were trained when their optimizer was tested
+        self._tested = {id(p): weakref.ref(p) for optimizer in self.optimizers for p in _trained_by(optimizer)}
         self._ever_updated = set()  # ids of parameters that were updated in a backward pass of any step
         # id(optimizer) -> (its zero_grad(), the function that takes the place of zero_grad() while a step runs)
         self._zeroing = {}
@@ -218,12 +219,12 @@ class Updates:
         return self
 
     def _test_again(self):
-        """Tests the optimizers again that have got parameters, or whose parameters begin to train."""
+        """Tests the optimizers again that have got parameters, or of which parameters train for the first time."""
         for optimizer in self.optimizers:
-            trained = _trained_of(optimizer)
-            if self._trained[id(optimizer)] != trained:
+            trained = _trained_by(optimizer)
+            if any(id(p) not in self._tested or self._tested[id(p)]() is not p for p in trained):
                 refuse_coupled(optimizer)
-                self._trained[id(optimizer)] = trained
+                self._tested.update((id(p), weakref.ref(p)) for p in trained)
 
     def _make_marks(self):
         """Makes a scalar NaN for the Marks of each type and device, unless there is one that nobody has written. Marks
@@ -251,6 +252,8 @@ class Updates:
         def noted(*args, **kwargs):
             set_to_none = kwargs.get("set_to_none", args[0] if args else True)
             (self._fills_zeros.discard if set_to_none else self._fills_zeros.add)(id(optimizer))
+            if set_to_none:  # in plain PyTorch, these parameters have no gradients from here on, either
+                self._gone.difference_update(id(p) for group in optimizer.param_groups for p in group["params"])
             return zero_grad(*args, **kwargs)
 
         return noted

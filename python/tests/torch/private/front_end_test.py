@@ -1,11 +1,13 @@
 """Tests that the front end of the installed torch.compile does not compile functions that it is told to leave alone,
 and that it tells which graphs it captures and which functions it stops compiling."""
 
+import os
 import sys
 import unittest
 
 import torch
 from cairn.torch import _private
+from cairn.torch._private import front_end
 
 
 class FrontEnd(unittest.TestCase):
@@ -192,6 +194,30 @@ class FrontEnd(unittest.TestCase):
 
 
 class Tracers(unittest.TestCase):
+    def test_codes_of_functions(self):
+        def made(path):
+            names = {}
+            exec(compile("def step(self): pass", path, "exec"), names)
+            return front_end._codes_of(names["step"])
+
+        folder = os.path.dirname(torch.__file__)
+        self.assertEqual([len(made(path)) for path in (f"{folder}/optim/x.py", f"{folder}_optimizer/x.py", "/x.py")], [0, 1, 1])
+
+    def test_draws_unread(self):
+        found = []
+
+        def backend(module, inputs):
+            found.append(_private.draws_unread(module))
+            return module.forward
+
+        def draws(x):
+            torch.dropout(x, 0.5, True)
+            return x.sin()
+
+        for function in (draws, lambda x: x.mul_(2), lambda x: torch.dropout(x, 0.5, True)):
+            torch.compile(function, backend=backend)(torch.ones(4))
+        self.assertEqual(found, [True, False, False])
+
     def test_runs_uncompiled(self):
         self.assertFalse(_private.runs_uncompiled())
         for stance in ("eager_on_recompile", "force_eager"):

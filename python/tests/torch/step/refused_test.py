@@ -391,6 +391,23 @@ class Refused(unittest.TestCase):
             with self.subTest(bound), self.assertRaisesRegex(cairn.InputError, "does not update each parameter for itself"):
                 cairn.torch.step(plain, optimizer=optimizer)
 
+    def test_parameters_of_one_shape_that_are_updated_together(self):
+        class Stacked(torch.optim.SGD):
+            def step(self, closure=None):
+                same = {}
+                for p in (p for group in self.param_groups for p in group["params"] if p.grad is not None):
+                    same.setdefault(p.shape, []).append(p.grad)
+                for gradients in same.values():
+                    mean = torch.stack(gradients).mean(0)
+                    for g in gradients:
+                        g.sub_(0.5 * mean)
+                super().step()
+
+        model = torch.nn.Sequential(torch.nn.Linear(4, 16), torch.nn.Linear(16, 16), torch.nn.Linear(16, 16), torch.nn.Linear(16, 8))
+        weights = [layer.weight for layer in model]
+        with self.assertRaisesRegex(cairn.InputError, "does not update each parameter for itself"):
+            cairn.torch.step(plain, optimizer=Stacked(weights, lr=0.1))
+
     def test_parameters_that_train_later(self):
         """Tests an optimizer that couples its parameters. All but one of them are frozen when the step is made, or it
         gets them afterwards."""

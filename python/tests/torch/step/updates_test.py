@@ -17,6 +17,7 @@ import random_models
 import torch
 from cairn.torch._graph.trace import Operation, Trace
 from cairn.torch._memory.peak import Measured
+from cairn.torch._step import updates
 from small_net import MODELS, WORK, Net, adam, momentum, net, plain
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
@@ -133,6 +134,32 @@ class Updated(unittest.TestCase):
             return optimizer
 
         self.check(lambda: net(with_hook))
+
+    def test_an_optimizer_is_tested_once_for_each_parameter(self):
+        with unittest.mock.patch.object(updates, "refuse_coupled") as tests:
+            model, optimizer, loss_of, inputs = net(adam)
+            model.key.requires_grad_(False)
+            step = cairn.torch.step(lambda *i: plain(model, optimizer, loss_of, i), "100%", optimizer=optimizer, work_limit=WORK)
+            for number in range(6):
+                model.key.requires_grad_(number % 2 == 1)
+                model.query.requires_grad_(number % 2 == 0)
+                step(*inputs)
+        self.assertEqual(tests.call_count, 2)  # at the beginning, and when ``key`` trains for the first time
+
+    def test_a_group_that_is_frozen(self):
+        class Own(torch.optim.SGD):
+            def step(self, closure=None):
+                kinds = [group["params"][0].dtype for group in self.param_groups]
+                super().step()
+                return kinds
+
+        def make():
+            model, _, loss_of, inputs = net(momentum)
+            model.unused.requires_grad_(False)
+            others = [p for p in model.parameters() if p is not model.unused]
+            return model, Own([{"params": [model.unused]}, {"params": others}], lr=1e-2), loss_of, inputs
+
+        self.check(make)
 
     def test_lazy_modules(self):
         def make():
