@@ -557,8 +557,7 @@ struct Executor::State {
   cudaStream_t upload_stream = nullptr;  ///< stream of `uploads`
   std::map<std::int32_t, Staging> staged;
   std::vector<std::vector<std::byte>> output_bytes;  ///< the bytes to which the result of outputs() refers
-  // The destructors of these two objects wait for the streams. The objects are declared last, so that they are
-  // destroyed first, even if the constructor fails.
+  // The destructors of these objects wait for the streams. They run first, even if the constructor fails.
   WaitAtEnd wait_at_end{stream};
   WaitAtEnd wait_for_uploads{upload_stream};
 };
@@ -615,7 +614,6 @@ runtime::ArenaView Executor::arena() { return {state_->memory.arena, state_->pro
 
 void Executor::enqueue() {
   const OnDevice on(state_->ordinal);
-  set_has_outputs(false);
   state_->enqueue();
   set_has_outputs(true);
 }

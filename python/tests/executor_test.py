@@ -73,7 +73,7 @@ class Arrays(unittest.TestCase):
         made = executor(ffn())
         for begin_again in (lambda: None, made.reset):
             begin_again()
-            with self.assertRaisesRegex(cairn.InputError, "no step has run since"):
+            with self.assertRaisesRegex(cairn.InputError, "no step has been completed since"):
                 made.output("loss")
             made.step()
             made.output("loss")
