@@ -38,6 +38,9 @@ inline void set_update_target(core::GraphBuilder& builder, core::Node& node) {
   node.pinned = true;
   node.size = 0;
   node.op->writes = node.op->args[1].index;
+  for (const std::size_t i : core::updated_args(node.op->kind))
+    builder.resident(node.op->args[i].index).role = core::Resident::Role::optimizer;
+  builder.resident(node.op->writes).role = core::Resident::Role::weight;
   core::add_master(builder, *node.op);
 }
 
