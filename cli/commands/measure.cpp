@@ -159,9 +159,8 @@ Subcommand add_measure(CLI::App& root) {
   arguments->graph.add_to(*app);
   app->footer(
       "Every op is executed alone, warmed up, on memory that is not in a cache; its cost is the median of several\n"
-      "timings. Those that other work of the machine disturbed are repeated. Nodes without an op keep their costs, in "
-      "ns."
-      "\n"
+      "timings. Those that other work of the machine disturbed are repeated. "
+      "Nodes without an op keep their costs, in ns.\n"
       "Ctrl-C writes what is known, and says what was not measured.\n"
       "Examples:\n"
       "  cairn measure resnet50 --batch 8 --image 64 -o resnet50.json\n"

@@ -15,7 +15,6 @@ from .one_parameter import FIRST_STEPS, Owner, alone, are_same, copied_with, lai
 # that a bound on a common norm shows: in some round, the norm of all gradients exceeds it, and no single one does.
 _SCALES = (*(1e-4 * 1.5 ** i for i in range(46)), *(1e-3, 10.0, 1e4, 1.0) * (FIRST_STEPS // 4))
 
-
 _LARGE = 1 << 18  # largest number of elements of parameters that are tested because their shapes are equal
 
 
