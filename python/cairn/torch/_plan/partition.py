@@ -269,12 +269,12 @@ def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=
         options.updates.averages.insert(joint.graph, primals, given)
         updates = {primals[i]: update for i, update in options.updates.of_inputs(given).items()}
     of_module = set(parameters)
-    others = _other_inputs(primals, inputs, of_module)
+    others, frozen = _others_and_frozen(primals, inputs, of_module)
     if options.inputs == "checked":
         shared = [n for n in (primals[i] for i in sorted(sharing.shared(given))) if n in others and n not in of_module]
         shared += [n for n, value in zip(primals, given) if n in of_module and sharing.is_buffer_of_others(value)]
     else:
-        shared = [*others, *_frozen_parameters(primals, inputs)] if options.inputs == "changing" else []
+        shared = [*others, *frozen] if options.inputs == "changing" else []
     # Autograd cannot save such a tensor for the backward pass.
     shared += [n for n, value in zip(primals, given) if n not in shared and _private.is_plain(value) and value.is_inference()]
     shared += [n for n in (primals if all_shared else sharing.read_by_as_strided(joint.graph, primals)) if n not in shared]
@@ -305,24 +305,16 @@ def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=
     return forward, backward, prepared, solved, report
 
 
-def _frozen_parameters(primals, inputs):
-    """Returns the placeholders of parameters that do not train: programs write them between the passes, for example as
+def _others_and_frozen(primals, inputs, parameters):
+    """Returns two lists of placeholders: tensors that are not parameters (the caller's inputs, and buffers and other
+    tensors of modules), and parameters that do not train. Programs write the latter between the passes, for example as
     averages of the parameters of another model."""
-    found = []
+    others, frozen = [], []
     for node in primals:
         whole = _private.argument_of(node.meta.get("desc"), inputs)
-        if isinstance(whole, torch.nn.Parameter) and not whole.requires_grad:
-            found.append(node)
-    return found
-
-
-def _other_inputs(primals, inputs, parameters):
-    """Returns the placeholders of tensors that are not parameters: the caller's inputs, and buffers and other tensors
-    of modules."""
-    found = []
-    for node in primals:
-        whole = _private.argument_of(node.meta.get("desc"), inputs)
-        is_parameter = isinstance(whole, torch.nn.Parameter) or (whole is None and node in parameters)
-        if isinstance(node.meta.get("val"), torch.Tensor) and not is_parameter:
-            found.append(node)
-    return found
+        if isinstance(whole, torch.nn.Parameter):
+            if not whole.requires_grad:
+                frozen.append(node)
+        elif isinstance(node.meta.get("val"), torch.Tensor) and not (whole is None and node in parameters):
+            others.append(node)
+    return others, frozen
