@@ -95,11 +95,13 @@ Solution chen_remat(const core::Graph& graph, const SolveOptions& options) {
   const std::int32_t length = forward_length(graph);
   if (length == 0) return incumbent.finish(false);  // the first node is marked as backward, so there is no forward part
   const auto root = static_cast<std::int32_t>(std::lround(std::sqrt(static_cast<double>(length))));
-  std::vector<std::int32_t> counts{std::max(root, 1)};
   std::set<std::int32_t> others;
   for (std::int32_t count = 2; count <= std::min(length, 4 * root); ++count) others.insert(count);
   for (double count = 4.0 * root; count <= length; count *= 1.1) others.insert(static_cast<std::int32_t>(count));
-  counts.insert(counts.end(), others.begin(), others.end());
+  std::vector<std::int32_t> counts;
+  counts.reserve(others.size() + 1);
+  counts.push_back(std::max(root, 1));
+  for (const std::int32_t count : others) counts.push_back(count);
   for (const std::int32_t count : counts) {
     if (watch.charge(graph.node_count()).expired()) break;
     incumbent.offer(checkpointed(graph, cut(graph, length, count)));
