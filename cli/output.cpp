@@ -97,9 +97,13 @@ void write_output(const std::string& path, const std::function<std::string()>& t
   try {
     core::write_file(path, text());
   } catch (const core::InputError& error) {
-    print_error(error.what());
-    not_written += (not_written.empty() ? "" : "; ") + std::string(error.what());
+    leave_unwritten(error.what());
   }
+}
+
+void leave_unwritten(const std::string& why) {
+  print_error(why);
+  not_written += (not_written.empty() ? "" : "; ") + why;
 }
 
 const std::string& unwritten() { return not_written; }

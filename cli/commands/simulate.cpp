@@ -186,9 +186,7 @@ int finish(const SimulateArguments& arguments, const Setup& setup, const pipelin
     throw Failure(kDefect,
                   fmt::format("random candidate {} is not valid; please report this", tally.invalid().front()));
   if (!arguments.best.empty() && tally.counts().valid == 0)
-    write_output(arguments.best, [&]() -> std::string {
-      throw core::InputError(fmt::format("no candidate is valid, so '{}' was not written", arguments.best));
-    });
+    leave_unwritten(fmt::format("no candidate is valid, so '{}' was not written", arguments.best));
   pipeline::check_best(problem, swept);
   if (!tally.top().empty())
     write_output(arguments.best, [&] { return core::schedule_to_json(problem.graph, swept.best, "simulate"); });
