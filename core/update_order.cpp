@@ -12,9 +12,9 @@
 namespace cairn::core {
 namespace {
 
-class UpdateOrder {
+class OrderedUpdates {
  public:
-  UpdateOrder(GraphBuilder& graph, std::size_t residents)
+  OrderedUpdates(GraphBuilder& graph, std::size_t residents)
       : graph_(graph),
         readers_(graph.node_count()),
         readers_of_resident_(residents),
@@ -29,8 +29,8 @@ class UpdateOrder {
     }
   }
 
-  /// Orders one update. Must be called for all updates, in ascending order of their ids.
-  void order(NodeId update) {
+  /// Adds the edges and pins of one update. Must be called for all updates, in ascending order of their ids.
+  void add(NodeId update) {
     mark_before(update);
     if (last_ != kNoNode && !before_[last_]) {
       before_.assign(before_.size(), false);
@@ -163,8 +163,8 @@ void order_updates(GraphBuilder& graph, std::size_t residents) {
     if (updates(graph.node(v))) found.push_back(v);
   }
   if (found.empty()) return;
-  UpdateOrder order(graph, residents);
-  for (const NodeId update : found) order.order(update);
+  OrderedUpdates ordered(graph, residents);
+  for (const NodeId update : found) ordered.add(update);
 }
 
 }  // namespace cairn::core

@@ -19,8 +19,7 @@ namespace cairn::core {
 ///
 /// If an update runs after the update before it (the one with the next lower id), it needs edges only from nodes that
 /// need not run before that update. A second call changes nothing. O(updates * (nodes + edges)) at worst; 0.1 s for
-/// 2,000 updates in a row. Throws InputError if a reader can only run after the
-/// update.
+/// 2,000 updates in a row. Throws InputError if a reader can only run after the update.
 void order_updates(GraphBuilder& graph, std::size_t residents);
 
 }  // namespace cairn::core
