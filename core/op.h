@@ -196,6 +196,8 @@ struct Resident {
 std::span<const std::size_t> updated_args(OpKind kind);
 /// Returns whether an op of this kind updates a weight.
 inline bool is_update(OpKind kind) { return !updated_args(kind).empty(); }
+/// Returns whether an op of this kind computes a loss. Its first argument is the predictions, its second the targets.
+constexpr bool is_loss(OpKind kind) { return kind == OpKind::cross_entropy || kind == OpKind::mse; }
 
 /// Returns the number of outputs of a node whose op is of this kind.
 std::int32_t output_count(OpKind kind);

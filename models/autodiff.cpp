@@ -325,7 +325,7 @@ void add_optimizer_state(ModelBuilder& model) {
 void backward(ModelBuilder& model, const Tensor& loss) {
   const bool is_node = loss.operand.kind == Operand::Kind::node;
   const OpKind kind = is_node ? model.op(loss.operand.index).kind : OpKind::add;
-  if (kind != OpKind::cross_entropy && kind != OpKind::mse) {
+  if (!core::is_loss(kind)) {
     throw core::InputError("backward starts from a loss: a cross_entropy or an mse node");
   }
   model.keep(loss.operand.index);

@@ -56,28 +56,29 @@ std::string list(const std::vector<const Resident*>& inputs) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-/// Returns the resident tensor that the loss compares the predictions with, or nullptr if an op computes it.
-const Resident* targets_of(const core::Graph& graph) {
+/// Returns the first loss of the graph, or nullptr if it has none.
+const core::Op* loss_of(const core::Graph& graph) {
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {
     const core::Op* op = graph.op(v);
-    if (op == nullptr || (op->kind != core::OpKind::cross_entropy && op->kind != core::OpKind::mse)) continue;
-    const core::Operand& target = op->args[1];
-    return target.kind == core::Operand::Kind::resident ? &graph.residents()[static_cast<std::size_t>(target.index)]
-                                                        : nullptr;
+    if (op != nullptr && core::is_loss(op->kind)) return op;
   }
   return nullptr;
 }
 
-/// Returns the number of classes that the losses of the graph distinguish: the last extent of the logits.
-std::int64_t classes_of(const core::Graph& graph) {
-  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
-    const core::Op* op = graph.op(v);
-    if (op == nullptr || op->kind != core::OpKind::cross_entropy || op->args[0].kind != core::Operand::Kind::node)
-      continue;
-    const core::Shape shape = core::output_shape(*graph.op(op->args[0].index), op->args[0].output);
-    return shape.empty() ? 1 : shape.back();
-  }
-  return 0;
+/// Returns the resident tensor that a loss compares the predictions with, or nullptr if an op computes it.
+const Resident* targets_of(const core::Graph& graph, const core::Op& loss) {
+  const core::Operand& target = loss.args[1];
+  return target.kind == core::Operand::Kind::resident ? &graph.residents()[static_cast<std::size_t>(target.index)]
+                                                      : nullptr;
+}
+
+/// Returns the number of classes that a loss with labels distinguishes: the last extent of the logits; 0 if no op
+/// computes them.
+std::int64_t classes_of(const core::Graph& graph, const core::Op& loss) {
+  const core::Operand& logits = loss.args[0];
+  if (loss.kind != core::OpKind::cross_entropy || logits.kind != core::Operand::Kind::node) return 0;
+  const core::Shape shape = core::output_shape(*graph.op(logits.index), logits.output);
+  return shape.empty() ? 1 : shape.back();
 }
 
 /// Returns the number of test examples: all test images, or the number of passages of `length` characters into which
@@ -111,7 +112,9 @@ void Batches::find_inputs(const core::Graph& graph) {
                             : "images need fp32 images [batch, height, width, channels] and int32 labels [batch], or "
                               "fp32 inputs and targets [batch, elements]";
   if (inputs.size() != 2) fail(wanted);
-  if (inputs[0] == targets_of(graph)) std::swap(inputs[0], inputs[1]);
+  const core::Op* loss = loss_of(graph);
+  if (loss == nullptr) fail("it has no loss");
+  if (inputs[0] == targets_of(graph, *loss)) std::swap(inputs[0], inputs[1]);
   const Resident &x = *inputs[0], &y = *inputs[1];
   input_ = x.name, label_ = y.name;
   shape_ = x.shape, label_shape_ = y.shape;
@@ -133,8 +136,9 @@ void Batches::find_inputs(const core::Graph& graph) {
       fail(fmt::format("inputs must have at least {} elements", set_.height * set_.width));
     if (label_shape_[1] < set_.classes) fail(fmt::format("targets must have at least {} elements", set_.classes));
   }
-  if (labels && classes_of(graph) < set_.classes)
-    fail(fmt::format("it distinguishes {} classes, but the data has {}", classes_of(graph), set_.classes));
+  const std::int64_t classes = labels ? classes_of(graph, *loss) : set_.classes;
+  if (classes < set_.classes)
+    fail(fmt::format("it distinguishes {} classes, but the data has {}", classes, set_.classes));
 }
 
 std::int64_t Batches::image_of(std::int64_t position) const {

@@ -144,7 +144,7 @@ Closeness check_with_host(const PreparedGraph& graph, const Execution& execution
 std::optional<double> loss_of(const core::Graph& graph, const Execution& execution) {
   for (const auto& output : execution.outputs) {
     const core::Op* op = graph.op(output.node);
-    if (op == nullptr || (op->kind != core::OpKind::cross_entropy && op->kind != core::OpKind::mse)) continue;
+    if (op == nullptr || !core::is_loss(op->kind)) continue;
     float loss = 0;
     if (output.bytes.size() != sizeof(loss)) continue;
     std::memcpy(&loss, output.bytes.data(), sizeof(loss));

@@ -32,7 +32,7 @@ using models::Batch;
 NodeId loss_node(const core::Graph& graph) {
   for (NodeId v = 0; v < graph.node_count(); ++v) {
     const core::Op* op = graph.op(v);
-    if (op == nullptr || !graph.keep(v) || (op->kind != OpKind::cross_entropy && op->kind != OpKind::mse)) continue;
+    if (op == nullptr || !graph.keep(v) || !core::is_loss(op->kind)) continue;
     if (op->args[0].kind == core::Operand::Kind::node) return v;
   }
   throw core::InputError(fmt::format("'{}' keeps no loss of predictions, so it cannot be trained", graph.name()));

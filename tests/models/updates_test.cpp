@@ -47,8 +47,7 @@ using tests::with_inputs;
 
 NodeId loss_of(const Graph& graph) {
   for (NodeId v = 0; v < graph.node_count(); ++v) {
-    const core::OpKind kind = graph.op(v)->kind;
-    if (kind == core::OpKind::mse || kind == core::OpKind::cross_entropy) return v;
+    if (core::is_loss(graph.op(v)->kind)) return v;
   }
   return core::kNoNode;
 }
