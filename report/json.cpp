@@ -325,31 +325,6 @@ Json info_json(const fit::Task& task, const pipeline::Info& info, const pipeline
   return json;
 }
 
-Json plan_json(const fit::FoundPlan& found) {
-  const core::Plan& plan = found.solution.plan;
-  return {{"status", solvers::to_string(found.status())},
-          {"buffers", plan.buffers.size()},
-          {"planned_bytes", plan.bytes},
-          {"proved_bytes", found.solution.lower_bound},
-          {"gap_pct", increase_pct(plan.bytes, found.solution.lower_bound)},
-          {"lower_bound_bytes", plan.lower_bound},
-          {"fragmentation_pct", increase_pct(plan.bytes, plan.lower_bound)},
-          {"alignment", plan.alignment},
-          {"seconds", found.seconds},
-          {"timed_out", found.solution.timed_out}};
-}
-
-Json plan_json(const core::Graph& graph, const core::Schedule& schedule, const fit::FoundPlan& found) {
-  const core::Evaluation evaluation = core::evaluate(graph, schedule);
-  Json json = plan_json(found);
-  json["graph"] = graph.name();
-  json["fingerprint"] = graph.fingerprint();
-  json["steps"] = schedule.length();
-  json["peak_bytes"] = evaluation.peak;
-  json["cost"] = evaluation.cost;
-  return json;
-}
-
 namespace {
 
 Json undominated_json(const sim::Undominated& found) {

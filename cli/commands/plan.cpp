@@ -13,6 +13,7 @@
 #include "cairn/core/support/sum_limit.h"
 #include "cairn/core/support/text.h"
 #include "cairn/report/pages.h"
+#include "cairn/report/support/words.h"
 #include "cairn/solvers/fit/solve.h"
 
 namespace cairn::cli {
@@ -96,26 +97,6 @@ void take_hints(std::vector<core::BufferSpec>& specs, const std::string& path) {
 
 using fit::FoundPlan;
 
-/// Says how far the plan can be above the least possible height.
-std::string quality(const FoundPlan& result) {
-  const solvers::PlanSolution& found = result.solution;
-  if (found.plan.bytes == found.lower_bound) return "proved least";
-  return fmt::format("at most {:.2f}% above the least, which is {} or more",
-                     increase_pct(found.plan.bytes, found.lower_bound), bytes_text(found.lower_bound));
-}
-
-Rows rows_of(const FoundPlan& result) {
-  const core::Plan& plan = result.solution.plan;
-  Rows rows = {{"buffers", std::to_string(plan.buffers.size())},
-               {"planned", fmt::format("{}: {}", bytes_text(plan.bytes), quality(result))},
-               {"live at once", fmt::format("{}, {:.2f}% below", bytes_text(plan.lower_bound),
-                                            0.0 - increase_pct(plan.lower_bound, plan.bytes))}};
-  if (result.capacity) rows.push_back({"capacity", bytes_text(*result.capacity) + ": the plan fits"});
-  rows.push_back(
-      {"searched", fmt::format("{:.2f} s{}", result.seconds, result.solution.timed_out ? ", to the limit" : "")});
-  return rows;
-}
-
 [[noreturn]] void fail_interrupted(const core::Plan& plan, const std::string& output, Json json) {
   throw Failure(kInterrupted,
                 fmt::format("interrupted; the best plan so far needs {}{}", bytes_text(plan.bytes),
@@ -124,7 +105,7 @@ Rows rows_of(const FoundPlan& result) {
 }
 
 report::PlanVerdict verdict_of(const FoundPlan& result) {
-  return {quality(result), result.solution.lower_bound, result.capacity, result.seconds};
+  return {report::plan_quality(result), result.solution.lower_bound, result.capacity, result.seconds};
 }
 
 /// Calls `work()` and returns its result. While `work()` runs, shows the name of the phase and its duration.
@@ -170,41 +151,11 @@ int plan_schedule(const PlanArguments& arguments) {
   json["graph"] = name;
   if (catch_interrupt())
     fail_interrupted(plan, arguments.output.empty() ? arguments.csv : arguments.output, std::move(json));
-  Rows rows = rows_of(result);
+  Rows rows = report::plan_rows(result);
   rows.insert(rows.begin(), {"graph", name});
   rows.push_back({"peak of the schedule", bytes_text(core::evaluate(graph, file.schedule).peak)});
   arguments.console.print(json, format_table(rows));
   return kDone;
-}
-
-/// Formats the ids of conflicting buffers: "3 buffers alone do not fit: a, b, c". Shows at most kShown ids.
-std::string conflict_text(const std::vector<std::string>& ids) {
-  constexpr std::size_t kShown = 5;
-  if (ids.empty()) return "";
-  if (ids.size() == 1) return fmt::format("buffer {} alone does not fit", ids[0]);
-  const std::size_t shown = std::min(kShown, ids.size());
-  return fmt::format("{} buffers alone do not fit: {}{}", ids.size(),
-                     fmt::join(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
-                     shown < ids.size() ? ", ..." : "");
-}
-
-/// Explains why no plan within the capacity is known. `conflict` is a text that names buffers that are proved not to
-/// fit together; it can be empty.
-std::string refusal_text(const std::string& path, const FoundPlan& result, const std::string& conflict) {
-  const std::int64_t capacity = result.capacity.value(), live = result.solution.plan.lower_bound,
-                     bound = result.solution.lower_bound, planned = result.solution.plan.bytes;
-  const auto alike = [&](std::int64_t bytes) { return report::read_alike(bytes, capacity); };
-  const bool exact = alike(live) || alike(bound) || alike(planned);
-  const auto size = [&](std::int64_t bytes) { return exact ? bytes_text(bytes) : report::size_text(bytes); };
-  const bool proved = result.status() == solvers::Status::infeasible;
-  const std::string name = core::input_name(path), known = size(planned) + " are known to suffice";
-  if (!proved)
-    return report::in_lines({report::verdict_text("found no plan of ", name,
-                                                  fmt::format(" within {}; not proved impossible", size(capacity))),
-                             "the lower bound is " + size(bound), known});
-  return report::in_lines({report::verdict_text("no plan of ", name, " fits into " + size(capacity)),
-                           live > capacity ? size(live) + " are live at once" : size(bound) + " are needed", conflict,
-                           known});
 }
 
 /// Describes buffers whose fixed offset puts them beyond the capacity. If there is such a buffer, no plan fits, and no
@@ -281,7 +232,8 @@ int plan_csv(const PlanArguments& arguments) {
   });
   if (result.status() == solvers::Status::infeasible)
     throw Failure(kInfeasible,
-                  refusal_text(arguments.buffers, result, beyond.text.empty() ? conflict_text(ids) : beyond.text),
+                  report::no_plan_text(core::input_name(arguments.buffers), result,
+                                       beyond.text.empty() ? report::conflict_text(ids) : beyond.text),
                   std::move(json));
   const std::string& output = arguments.output.empty() ? arguments.csv : arguments.output;
   if (!output.empty() && (result.fits() || catch_interrupt())) {
@@ -289,8 +241,9 @@ int plan_csv(const PlanArguments& arguments) {
       write_output(path, [&] { return core::minimalloc_csv(specs, plan); });
   }
   if (catch_interrupt()) fail_interrupted(plan, output, std::move(json));
-  if (!result.fits()) throw Failure(kNotFound, refusal_text(arguments.buffers, result, ""), std::move(json));
-  arguments.console.print(json, format_table(rows_of(result)));
+  if (!result.fits())
+    throw Failure(kNotFound, report::no_plan_text(core::input_name(arguments.buffers), result), std::move(json));
+  arguments.console.print(json, format_table(report::plan_rows(result)));
   return kDone;
 }
 

@@ -129,6 +129,24 @@ std::string curve_table(const fit::Problem& problem, std::int64_t alignment, con
 /// Returns the rows that `cairn info` prints about a graph and a budget. `device` is nullptr if no device was named.
 Rows info_rows(const fit::Task& task, const pipeline::Info& info, const pipeline::DeviceAdvice* device);
 
+/// Returns what `cairn measure` prints about measured costs.
+std::string measurement_table(const std::string& name, const pipeline::PreparedGraph& graph,
+                              const pipeline::Backend& backend, const pipeline::Measurement& measurement,
+                              const std::string& written_to);
+/// Says what `cairn measure` did not measure, and which costs it uses instead. The text is empty if everything was
+/// measured.
+std::string unmeasured_text(const runtime::MeasuredGraph& result);
+
+/// Says how far a plan can be above the least possible height.
+std::string plan_quality(const fit::FoundPlan& result);
+/// Returns the rows that `cairn plan` prints about a plan, which must fit into the capacity, if there is one.
+Rows plan_rows(const fit::FoundPlan& result);
+/// Says that buffers with these ids do not fit together: "3 buffers alone do not fit: a, b, c". Shows at most five ids.
+std::string conflict_text(const std::vector<std::string>& ids);
+/// Explains why no plan within the capacity is known. `name` is that of the input. `conflict` is a text that names
+/// buffers that are proved not to fit together; it can be empty.
+std::string no_plan_text(const std::string& name, const fit::FoundPlan& result, const std::string& conflict = "");
+
 /// Returns what `cairn run` prints about a run.
 std::string run_table(const pipeline::RunOutcome& outcome);
 
