@@ -1,3 +1,5 @@
+// On processors that are not x86, this file is empty, because lockstep.cpp calls avx512() only on x86.
+#if defined(__x86_64__)
 #include "cairn/sim/host/lockstep/lockstep.h"
 // The standard library and shared headers are included before `#pragma GCC target`, so that they are compiled for every
 // processor.
@@ -34,3 +36,5 @@ ProcessorFamily avx512() { return family_of<64>(); }
 #ifdef __clang__
 #pragma clang attribute pop
 #endif
+
+#endif  // __x86_64__
