@@ -3,6 +3,10 @@ set(cairn_warnings -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wno
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   list(APPEND cairn_warnings -Wno-restrict)  # wrongly warns of overlaps inside std::string (GCC bug 105651)
 endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13
+   AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 14)
+  list(APPEND cairn_warnings -Wno-array-bounds)  # GCC 13 wrongly warns of copies inside std::vector
+endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   list(APPEND cairn_warnings -Wno-psabi)  # vectors are arguments only within a file (sim/host/lockstep/vectors.h)
 endif()
