@@ -13,8 +13,14 @@ from torch.utils import _pytree as pytree
 
 from .. import _private
 
-# Operators that return views, although their schemas do not say so.
-_ALIASES = ("aten::_unsafe_view", "aten::_reshape_alias", "aten::lift_fresh")
+# Operators that return views of their first argument, although their schemas do not say so.
+_ALIASES = ("aten::_unsafe_view", "aten::_reshape_alias", "aten::lift_fresh", "aten::lift", "aten::_lazy_clone",
+            "aten::unsafe_split", "aten::unsafe_split_with_sizes", "aten::unsafe_chunk")
+# Operators that write the running statistics of a batch norm, if they get any, although their schemas do not say so.
+_WRITE_STATISTICS = ("aten::batch_norm_update_stats", "aten::batch_norm_gather_stats",
+                     "aten::batch_norm_gather_stats_with_counts", "aten::native_batch_norm", "aten::cudnn_batch_norm",
+                     "aten::miopen_batch_norm", "aten::batch_norm", "aten::instance_norm", "aten::_batch_norm_impl_index")
+_STATISTICS = ("running_mean", "running_var")
 _DRAW_SEEDS = ("prims::inductor_seed", "prims::inductor_seeds")
 # Operators that compute everything from a given seed, so that they draw from no generator, although their tags call
 # them random.
@@ -82,7 +88,14 @@ def acts(node):
     if not isinstance(target, torch._ops.OpOverload):
         return False
     schema = target._schema
-    return schema.is_mutable or not schema.returns or schema.name.startswith(_ACT)
+    return schema.is_mutable or not schema.returns or schema.name.startswith(_ACT) or bool(_written_statistics(node))
+
+
+def _written_statistics(node):
+    """Returns the running statistics that a batch norm's kernel writes without a word in its schema."""
+    if schema_name(node.target) not in _WRITE_STATISTICS or argument(node, "training") is False:
+        return []
+    return [given for name in _STATISTICS if isinstance(given := argument(node, name), torch.fx.Node)]
 
 
 def is_random(node):
@@ -253,6 +266,8 @@ def is_view(node):
 def viewed(node):
     """Returns the argument of which a node returns a view, according to the operator's schema; None if the node returns
     no view."""
+    if node.target._schema.name in _ALIASES:
+        return node.args[0] if node.args and isinstance(node.args[0], torch.fx.Node) else None
     results = {name for r in node.target._schema.returns if r.alias_info is not None for name in r.alias_info.before_set}
     for position, given in enumerate(node.target._schema.arguments):
         if given.alias_info is not None and results & set(given.alias_info.before_set):
@@ -262,6 +277,7 @@ def viewed(node):
 
 
 def written_arguments(node):
+    yield from _written_statistics(node)
     for position, given in enumerate(node.target._schema.arguments):
         if given.alias_info is not None and given.alias_info.is_write:
             value = node.kwargs.get(given.name, node.args[position] if position < len(node.args) else None)

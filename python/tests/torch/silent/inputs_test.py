@@ -414,6 +414,57 @@ class InputsThatAreWritten(OfImages):
                 self.assertTrue(all(map(torch.equal, reference, steps(backend("min"), given, hooks))))
                 self.assertTrue(cairn.torch.last_report().graphs[0].recomputed)
 
+    def check_buffers(self, kind, **options):
+        """Trains a module for two steps, and checks its gradients and buffers against those of aot_eager."""
+        found = []
+        for chosen in ("aot_eager", backend("min", **options)):
+            torch._dynamo.reset()
+            torch.manual_seed(0)
+            model = kind()
+            compiled, gradients = torch.compile(model, backend=chosen), []
+            for _ in range(2):
+                model.zero_grad()
+                compiled(torch.ones(16, 8, 64)).backward()
+                gradients += [p.grad for p in model.parameters()]
+            found.append([*gradients, *model.buffers()])
+        self.assertTrue(all(map(torch.equal, *found)))
+        self.assertTrue(cairn.torch.last_report().graphs[0].recomputed)
+
+    def test_views_that_no_schema_tells_of(self):
+        class Parts(torch.nn.Module):
+            def __init__(self, split):
+                super().__init__()
+                self.split = split
+                self.weights = torch.nn.ParameterList(torch.randn(64, 512) for _ in range(4))
+                self.register_buffer("pairs", torch.randn(64, 16))
+                self.register_buffer("others", torch.randn(8, 512))
+
+            def forward(self, x):
+                part, _ = self.split(self.pairs)
+                y = sum(w * ((part * (i + 1.0)) @ self.others) for i, w in enumerate(self.weights))
+                self.pairs.mul_(1.5)
+                return y.sum() * x.mean()
+
+        for split in (lambda t: torch.unsafe_chunk(t, 2, 1), lambda t: torch.unsafe_split(t, 8, 1),
+                      lambda t: torch.unsafe_split_with_sizes(t, [8, 8], 1)):
+            self.check_buffers(lambda: Parts(split))
+
+    def test_statistics_that_are_written_without_a_word(self):
+        class Statistics(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weight = torch.nn.Parameter(torch.randn(16, 8, 64))
+                self.register_buffer("mean", torch.zeros(8))
+                self.register_buffer("variance", torch.ones(8))
+
+            def forward(self, x):
+                mean, _ = torch.batch_norm_update_stats(x * self.weight.detach(), self.mean, self.variance, 0.1)
+                return sum((self.weight * (i + 1.0) * mean[:, None]).exp().sin() for i in range(4)).sum()
+
+        for inputs in ("checked", "stable", "changing"):
+            with self.subTest(inputs=inputs):
+                self.check_buffers(Statistics, inputs=inputs)
+
     def test_a_write_that_torch_knows_of_is_an_error(self):
         with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
             self.gradients(Images(), [torch.from_numpy(self.ring()).clone()], backend("min"), lambda x: x.fill_(7))
