@@ -74,7 +74,8 @@ class Source:
         """Returns a text that is equal for equal kernels."""
         values = [*self.values(), *(node.meta["val"] for node in self.results)]
         shapes = [_described(v) for v in values]
-        return f"{shapes} {[(n.op, str(n.target), n.args, n.kwargs) for n in self.graph.nodes]}"
+        calls = [(n.op, str(n.target), n.args, n.kwargs) for n in self.graph.nodes]
+        return f"{shapes} {calls} {torch.get_default_dtype()}"  # operations without a dtype= use the default
 
     def name(self, settings):
         """Returns a name that says what the kernel computes, and is equal only for equal kernels and settings."""

@@ -209,6 +209,23 @@ class Compiler(harness.Fresh):
         self.assertRegex(told[0], r"^graph 0: Inductor could not compile \d+ kernels.*: fused_\w+: RuntimeError: no$")
         self.assertIn("which Inductor could not compile", str(report))
 
+    def test_another_default_dtype(self):
+        """Tests a kernel whose text is the same under both default dtypes, but whose numbers are not."""
+        def gradient(dtype, chosen):
+            torch._dynamo.reset()
+            self.addCleanup(torch.set_default_dtype, torch.get_default_dtype())
+            torch.set_default_dtype(dtype)
+            limits = torch.arange(4096, dtype=torch.float64) * 0.1
+            w = (limits * (1 - 1e-10)).requires_grad_()
+            step = torch.compile(lambda w: torch.where(w < torch.arange(4096.0) * 0.1, w, w * w * w).sum(), backend=chosen)
+            step(w).backward()
+            torch.set_default_dtype(torch.float32)
+            return w.grad
+
+        gradient(torch.float32, backend("100%"))
+        found, reference = (gradient(torch.float64, chosen) for chosen in (backend("100%"), "aot_eager"))
+        self.assertLess((found - reference).abs().max(), 1e-6)
+
     def test_kernels_that_return_what_was_not_traced(self):
         """Tests that kernels whose results differ from the traced ones, for example in layout, are not used."""
         model, inputs = primitives()
