@@ -3,6 +3,8 @@
 import functools
 import warnings
 
+import torch
+
 import cairn
 
 from .. import _private, _report
@@ -215,6 +217,7 @@ class Backend:
             self.watch.made(self.report.graphs[known:])
             self.differentiated.update((graph.name, sizes) for graph in self.report.graphs[known:])
             run = self.watched(run, unbounded) if unbounded else run
+            run = self.with_gradients(run, module, example_inputs)
             if not self.fallback:
                 return run
             failed = functools.partial(self.first_run_failed, self.report.graphs[known:])
@@ -290,6 +293,24 @@ class Backend:
             return run(*args)
 
         return call
+
+    def with_gradients(self, run, module, inputs):
+        """Wraps ``run`` in a function that gives gradients to inputs which needed none when the module was compiled.
+        Torch 2.9 calls a graph that was compiled while a parameter was frozen also for the parameter that trains again.
+        If a variant from before remains, torch calls that one; but compiling functions again removes all variants."""
+        frozen = [i for i, value in enumerate(inputs) if isinstance(value, torch.Tensor) and not value.requires_grad]
+        code = _private.compiled_code()
+
+        def call(*args):
+            if torch.is_grad_enabled() and any(args[i].requires_grad for i in frozen):
+                _private.compile_again(code)
+                self.runs_without_budget(
+                    "a parameter that was frozen trains again, and torch called the graph of before: this step runs without a "
+                    "budget, and the next one is compiled anew")
+                return module.forward(*args)
+            return run(*args)
+
+        return call if frozen else run
 
     def without_budget(self, module, inputs, reason, known):
         """Returns the module as a function that computes it without a schedule, and warns. ``known``: number of graphs
