@@ -99,10 +99,11 @@ class Measured:
             if begins:
                 self._count()
             if self.passed_over and not self.done:
-                # A run without a backward pass, such as one that an error ends, makes no state.
-                self.passed_over -= 0 if begins else 1
                 self.report.not_measured = "is measured in a later run, as the optimizer may make its state in the first"
-                return run(args)
+                result = run(args)
+                # A run without a backward pass, or with one that an error ends, does not make the whole state.
+                self.passed_over -= 0 if begins else 1
+                return result
             if self.done and not finds_sizes:
                 return run(args)
             if not MemoryTrace.available():

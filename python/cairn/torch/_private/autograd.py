@@ -158,6 +158,11 @@ def _function_of(tensor):
         return None
 
 
+def when_backward_ends(call):
+    """Has ``call`` called when this thread's running backward pass ends, unless an error ends it."""
+    torch.autograd.Variable._execution_engine.queue_callback(call)
+
+
 def graph_task():
     """Returns the number of this thread's running backward pass, or -1."""
     return torch._C._current_graph_task_id()

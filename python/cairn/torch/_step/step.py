@@ -72,7 +72,7 @@ class Step:
         functools.update_wrapper(self, function, updated=())
         self._backend = made
         self._run = torch.compile(function, backend=made)
-        self._calls = 0
+        self._done = 0  # number of calls that ended without an error
 
     @property
     def report(self) -> _report.Report:
@@ -86,18 +86,18 @@ class Step:
         self._backend.ran.clear()
         self._backend.continues = False
         self._backend.given = storages_of(pytree.tree_leaves((args, kwargs)))
-        self._calls += 1
         updates = self._backend.options.updates
         # The first step compiles the graphs and allocates the optimizers' state. Graphs are measured in the first or
         # the second step, so the whole step is measured in the step after that. Two measurements cannot run at the same
         # time, so the measurement of the whole step waits as long as some graph, for example one for other shapes, has
         # not been measured.
-        waits = self._calls < _LATEST and any(graph.measured is None for graph in self.report.graphs)
-        measured = (self._calls >= (2 if updates is None else 3) and self.report.whole_step is None
+        waits = self._done + 1 < _LATEST and any(graph.measured is None for graph in self.report.graphs)
+        measured = (self._done >= (1 if updates is None else 2) and self.report.whole_step is None
                     and self._backend.options.measure and not waits)
         run = self._measured if measured and self.report.graphs and MemoryTrace.available() else self._run
         with _private.left_to_python, updates or contextlib.nullcontext():
-            result = self._counted(*args, **kwargs) if self._calls == 1 else run(*args, **kwargs)
+            result = self._counted(*args, **kwargs) if self._done == 0 else run(*args, **kwargs)
+        self._done += 1
         ran = len(self._backend.ran)
         if ran == 0 and not self.report.unplanned:
             self._backend.runs_without_budget(
@@ -111,7 +111,7 @@ class Step:
                 f"this step ran {ran} graphs, {whose}: it has several losses or shapes, or something in it cannot be compiled "
                 "(TORCH_LOGS=graph_breaks names that)")
         self._backend.tell_of_loss()
-        if ran and self._calls == 1 and updates is not None:
+        if ran and self._done == 1 and updates is not None:
             updates.tell_of_unused()
         if ran and self._backend.continues:
             self._backend.runs_without_budget(

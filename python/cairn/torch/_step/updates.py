@@ -1,6 +1,7 @@
 """Updates each parameter in the backward pass as soon as its gradient is complete, so that the gradient can be
 freed."""
 
+import functools
 import sys
 import threading
 import warnings
@@ -103,6 +104,7 @@ class Updates:
         self._readers = {}
         self._runs = 0  # number of runs of graphs with a backward pass in this step
         self._shared = set()  # storages that graphs of this step have read by several tensors, or in several such runs
+        self._running = set()  # numbers of backward passes that have updated parameters and have not ended
         self._modes = None  # modes of the user that were active when the first parameter of the step was updated
         # id(parameter) -> weak reference to it, for parameters that were trained when their optimizer was tested
         self._tested = {id(p): weakref.ref(p) for optimizer in self.optimizers for p in _trained_by(optimizer)}
@@ -150,11 +152,14 @@ class Updates:
         is_within = _private.graph_task() >= 0  # a forward pass that a checkpoint repeats is no further run
         again = is_within and {place[0] for _, _, (_, place), _ in self._updated.values()}
         self._runs += has_backward and not is_within
+        seen = set()
         for value in filter(_private.is_plain, args):
             key = value.untyped_storage()._cdata
             tensor, run = self._readers.setdefault(key, (id(value), self._runs))
-            if tensor != id(value) or (has_backward and run != self._runs):
+            # Weights that were tied after the graph was compiled are one tensor at two of its inputs.
+            if tensor != id(value) or (has_backward and (run != self._runs or key in seen)):
                 self._shared.add(key)
+            seen.add(key)
             if again and key in again:
                 raise cairn.InputError(
                     "optimizer: a graph runs its forward pass within the backward pass (a checkpoint around it, a hook?) and "
@@ -212,6 +217,7 @@ class Updates:
         self._stepped.clear()
         self._gone.clear()
         self._shared.clear()
+        self._running.clear()
         self._readers.clear()
         self._runs = 0
         self._watch_zeroing()
@@ -333,6 +339,10 @@ class Updates:
             return gradient
         if not self._updated:
             self._modes = _private.modes_of_user()
+        task = _private.graph_task()
+        if task not in self._running:
+            self._running.add(task)
+            _private.when_backward_ends(functools.partial(self._running.discard, task))
         if id(owner.group) not in self._settings:
             self._settings[id(owner.group)] = owner, settings_of(owner.group, as_numbers=True)
         if not is_kept_as_gradient(gradient, parameter):
@@ -370,6 +380,10 @@ class Updates:
             raise cairn.InputError(f"optimizer: step() of {name} was called twice in a step, and the gradients are gone after the "
                                    "first call; plan this step without optimizer=")
         mine = [p for p, *_ in self._updated.values() if (owner := self._owners.get(id(p))) and owner.optimizer is optimizer]
+        if mine and self._running:
+            raise cairn.InputError(
+                f"optimizer: a backward pass of this step failed when {len(mine)} parameters of {name} had been updated already, and "
+                "others not; plan this step without optimizer=, or let the error end it")
         for p in mine:
             _, mark, updated, state = self._updated[id(p)]
             scalar, version = self._marks[p.dtype, p.device]

@@ -197,6 +197,32 @@ class Updated(unittest.TestCase):
             step(torch.randint(0, 20, (32,)))
         self.assertIs(step.report.kept, True)
 
+    def test_a_first_backward_pass_that_fails(self):
+        def fail(gradient):
+            if len(failed) == 0:
+                failed.append(True)
+                raise ArithmeticError
+            return gradient
+
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+        failed, (model, optimizer, loss_of, inputs) = [], net(adam)
+        next(iter(model.parameters())).register_hook(fail)
+
+        def body(*given):
+            optimizer.zero_grad()
+            loss_of(*given).backward()
+            optimizer.step()
+
+        step = cairn.torch.step(body, "100%", optimizer=optimizer, fallback=False, work_limit=WORK)
+        with harness.cairn_warnings("ignore"):
+            with self.assertRaises(ArithmeticError):
+                step(*inputs)
+            for _ in range(4):
+                step(*inputs)
+        self.assertTrue(step.report.kept, step.report)
+        self.assertIsNotNone(step.report.optimizer_state)
+
     def test_groups_schedules_and_two_optimizers(self):
         def make():
             model, _, loss_of, inputs = net(momentum)
@@ -312,6 +338,60 @@ class Updated(unittest.TestCase):
             return model, *others
 
         self.check(make, expected=".*grad_dtype")
+
+    def test_weights_that_are_tied_after_the_first_step(self):
+        def trained(planned):
+            torch._dynamo.reset()
+            torch.manual_seed(0)
+            model = torch.nn.Sequential(torch.nn.Linear(16, 16, bias=False), torch.nn.Tanh(), torch.nn.Linear(16, 16, bias=False))
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+            def body(x):
+                optimizer.zero_grad()
+                loss = model(x).square().mean()
+                loss.backward()
+                optimizer.step()
+                return loss.detach()
+
+            step = cairn.torch.step(body, "min", optimizer=optimizer if planned else None, fallback=False, work_limit=WORK)
+            losses = [step(torch.ones(8, 16))]
+            model[2].weight = model[0].weight
+            with harness.cairn_warnings("ignore"):
+                losses += [step(torch.ones(8, 16)) for _ in range(2)]
+            return [*losses, *model.parameters()]
+
+        self.assertTrue(all(map(torch.equal, trained(False), trained(True))))
+
+    def test_a_backward_pass_whose_error_the_step_catches(self):
+        def body(model, optimizer, loss_of, inputs):
+            optimizer.zero_grad()
+            loss = loss_of(*inputs)
+            try:
+                loss.backward()
+            except ArithmeticError:
+                pass
+            optimizer.step()
+            return loss.detach()
+
+        def fail(gradient):
+            if failing:
+                raise ArithmeticError
+            return gradient
+
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+        failing, (model, optimizer, loss_of, inputs) = [], net(momentum)
+        first = next(iter(model.parameters()))
+        first.register_hook(fail)
+        step = cairn.torch.step(lambda *given: body(model, optimizer, loss_of, given), "100%", optimizer=optimizer,
+                                fallback=False, work_limit=WORK)
+        with harness.cairn_warnings("ignore"):
+            step(*inputs)
+            failing.append(True)
+            with self.assertRaisesRegex(cairn.InputError, "a backward pass of this step failed when"):
+                step(*inputs)
+            failing.clear()
+            step(*inputs)
 
     def test_an_input_that_begins_to_share_the_memory_of_a_parameter(self):
         def body(model, optimizer, loss_of, inputs):
