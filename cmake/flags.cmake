@@ -5,7 +5,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13
    AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 14)
-  list(APPEND cairn_warnings -Wno-array-bounds)  # GCC 13 wrongly warns of copies inside std::vector
+  # wrongly warn of copies inside std::vector
+  list(APPEND cairn_warnings -Wno-array-bounds -Wno-stringop-overflow)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   list(APPEND cairn_warnings -Wno-psabi)  # vectors are arguments only within a file (sim/host/lockstep/vectors.h)
