@@ -3,7 +3,9 @@ it, even inside of other operators or in backward passes."""
 
 import unittest
 
+import cairn.torch
 import harness
+import numpy
 import torch
 import torch.nn.functional as F
 from cairn.torch._graph import operators
@@ -60,6 +62,28 @@ class WhatDrawsOrActs(Same):
             # warning.
             budgets = ["90%", "60%", "40%", "min"]
             self.check(Conditional(8), (torch.randn(64, 64),), budgets, random=random, measure=False)
+
+    def test_seeds_of_numpy(self):
+        """Tests a step that seeds numpy in a graph without a backward pass. Torch captures a seed of its own generator,
+        which AOTAutograd leaves out."""
+        layer = torch.nn.Linear(64, 64)
+
+        def step(x):
+            numpy.random.seed(5)
+            x = x + 0
+            torch._dynamo.graph_break()
+            loss = torch.nn.functional.dropout(layer(x).relu(), 0.5, True).square().mean()
+            loss.backward()
+            return loss.detach()
+
+        def losses(compiled):
+            torch._dynamo.reset()
+            torch.manual_seed(0)
+            return [float(compiled(torch.ones(16, 64))) for _ in range(4)]
+
+        with harness.cairn_warnings("ignore"):
+            self.assertEqual(losses(cairn.torch.step(step, "100%", work_limit=20_000)),
+                             losses(torch.compile(step, backend="aot_eager")))
 
     def test_what_is_not_known_to_be_pure_has_a_place(self):
         graph = torch.fx.Graph()
