@@ -300,14 +300,16 @@ class Backend:
         If a variant from before remains, torch calls that one; but compiling functions again removes all variants."""
         frozen = [i for i, value in enumerate(inputs) if isinstance(value, torch.Tensor) and not value.requires_grad]
         code = _private.compiled_code()
+        # Torch 2.9 cannot run regions (nested_compile_region) of a module that is not compiled.
+        compiled_only = any(isinstance(node.target, torch._ops.HigherOrderOperator) for node in module.graph.nodes)
 
         def call(*args):
             if torch.is_grad_enabled() and any(args[i].requires_grad for i in frozen):
                 _private.compile_again(code)
                 self.runs_without_budget(
-                    "a parameter that was frozen trains again, and torch called the graph of before: this step runs without a "
-                    "budget, and the next one is compiled anew")
-                return module.forward(*args)
+                    "a parameter that was frozen trains again, and torch called the graph of before: this step "
+                    f"{'gives it no gradient' if compiled_only else 'runs without a budget'}, and the next one is compiled anew")
+                return (run if compiled_only else module.forward)(*args)
             return run(*args)
 
         return call if frozen else run

@@ -168,6 +168,27 @@ class Rounds(unittest.TestCase):
         for one, other in zip(trained("aot_eager"), trained(cairn.torch.backend("100%", work_limit=WORK))):
             self.assertTrue((one is None and other is None) or torch.equal(one, other))
 
+    def test_regions_that_train_again(self):
+        class Regions(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first, self.second = torch.nn.Linear(32, 32), torch.nn.Linear(32, 32)
+
+            @torch.compiler.nested_compile_region
+            def region(self, x):
+                return torch.tanh(self.second(x))
+
+            def forward(self, x):
+                return self.region(self.first(x)).square().sum()
+
+        model = Regions()
+        compiled = torch.compile(model, backend=cairn.torch.backend("100%", work_limit=WORK))
+        for number in range(5):
+            model.second.requires_grad_(number > 1)
+            model.zero_grad()
+            compiled(torch.ones(8, 32)).backward()
+        self.assertIsNotNone(model.second.weight.grad)
+
     def test_sums_of_gradients_stay_while_many_passes_run_within(self):
         shared = torch.nn.Parameter(torch.randn(256, 256) * 0.05)
         small = torch.nn.Parameter(torch.randn(256) * 0.05)
