@@ -90,13 +90,15 @@ TEST_CASE("a limit on addresses that leaves BLAS no buffers is an error, and no 
   for (const char* words :
        {"run resnet18 --batch 1 --image 32 -b 80% -t 3s", "measure resnet18 --batch 1 --image 32 -o m"}) {
     // In the last case, OPENBLAS_NUM_THREADS=2 asks OpenBLAS for a second thread, which would wait for its buffer for
-    // ever. In every case, the command must end with an error.
+    // ever. In every case, the command must end.
     for (const auto& [kibibytes, variable] :
          {std::pair{200'000, ""}, std::pair{230'000, ""}, std::pair{180'000, "OPENBLAS_NUM_THREADS=2"}}) {
       const Outcome outcome =
           in_shell(fmt::format("ulimit -v {}; {} timeout -k 1 60 $cairn {} --threads 1", kibibytes, variable, words));
       INFO(words << ", " << kibibytes << " KiB: " << outcome.err);
-      CHECK(outcome.code == 5);
+      // Newer versions of OpenBLAS can work with 230,000 KiB.
+      const bool may_suffice = kibibytes == 230'000;
+      CHECK((outcome.code == 5 || (may_suffice && outcome.code == 0)));
       CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') <= 3);
     }
   }
