@@ -3,9 +3,8 @@ set(cairn_warnings -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wno
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   list(APPEND cairn_warnings -Wno-restrict)  # wrongly warns of overlaps inside std::string (GCC bug 105651)
 endif()
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13
-   AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 14)
-  # wrongly warn of copies inside std::vector
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
+  # GCC 13 and 14 wrongly warn of copies inside std::vector.
   list(APPEND cairn_warnings -Wno-array-bounds -Wno-stringop-overflow)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
