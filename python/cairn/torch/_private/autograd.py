@@ -159,7 +159,7 @@ def _function_of(tensor):
 
 
 def when_backward_ends(call):
-    """Has ``call`` called when this thread's running backward pass ends, unless an error ends it."""
+    """Registers ``call``, which torch calls when this thread's running backward pass ends, unless an error ends it."""
     torch.autograd.Variable._execution_engine.queue_callback(call)
 
 

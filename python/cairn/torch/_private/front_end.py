@@ -194,8 +194,8 @@ def sizes_differentiated(module):
     return [max(1, hint(v.numel())) for v in values if isinstance(v, torch.Tensor) and v.requires_grad]
 
 
-# Names of functions and methods that draw random numbers or set a generator, in the graphs that torch.compile captures.
-# Torch replaces numpy's functions by its own, whose names begin with _OF_NUMPY.
+# Names of functions and methods that draw random numbers or set a generator, in the graphs that torch.compile
+# captures. Torch replaces numpy's functions by its own, whose names begin with _OF_NUMPY.
 _DRAWS = frozenset("dropout dropout1d dropout2d dropout3d alpha_dropout feature_dropout feature_alpha_dropout rrelu gumbel_softmax "
                    "rand randn randint randperm rand_like randn_like randint_like bernoulli multinomial normal poisson manual_seed "
                    "seed permutation shuffle uniform random random_sample sample choice".split())

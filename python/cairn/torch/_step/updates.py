@@ -380,10 +380,10 @@ class Updates:
             raise cairn.InputError(f"optimizer: step() of {name} was called twice in a step, and the gradients are gone after the "
                                    "first call; plan this step without optimizer=")
         mine = [p for p, *_ in self._updated.values() if (owner := self._owners.get(id(p))) and owner.optimizer is optimizer]
-        if mine and self._running:
+        if mine and self._running and _private.graph_task() < 0:  # else, a hook of the backward pass calls step()
             raise cairn.InputError(
-                f"optimizer: a backward pass of this step failed when {len(mine)} parameters of {name} had been updated already, and "
-                "others not; plan this step without optimizer=, or let the error end it")
+                f"optimizer: a backward pass of this step failed when {len(self._updated)} parameters had been updated already; "
+                "plan this step without optimizer=, or let the error end it")
         for p in mine:
             _, mark, updated, state = self._updated[id(p)]
             scalar, version = self._marks[p.dtype, p.device]

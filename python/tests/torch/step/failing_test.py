@@ -83,6 +83,22 @@ class Failing(unittest.TestCase):
             failing.clear()
             step(*inputs)
 
+    def test_a_step_of_the_optimizer_within_the_backward_pass(self):
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+        model, optimizer, loss_of, inputs = net(momentum)
+
+        def body(x, y):
+            optimizer.zero_grad()
+            x.register_hook(lambda gradient: optimizer.step())
+            loss_of(x, y).backward()
+
+        step = cairn.torch.step(body, "100%", optimizer=optimizer, fallback=False, work_limit=WORK)
+        with harness.cairn_warnings("ignore"):
+            for _ in range(3):
+                step(inputs[0].clone().requires_grad_(), inputs[1])
+        self.assertGreater(step.report.graphs[0].updated, 0)
+
 
 if __name__ == "__main__":
     unittest.main()
