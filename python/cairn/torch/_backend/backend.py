@@ -9,6 +9,7 @@ import cairn
 
 from .. import _private, _report
 from .._errors import CairnWarning, handed_on
+from .._graph.operators import is_region
 from .._inputs.lengths import Lengths
 from .._memory.together import step_ended
 from .._offload.link import offload_of
@@ -296,12 +297,12 @@ class Backend:
 
     def with_gradients(self, run, module, inputs):
         """Wraps ``run`` in a function that gives gradients to inputs which needed none when the module was compiled.
-        Torch 2.9 calls a graph that was compiled while a parameter was frozen also for the parameter that trains again.
-        If a variant from before remains, torch calls that one; but compiling functions again removes all variants."""
+        Torch 2.9 does not notice that a frozen parameter trains again, and calls the graph that was compiled without its
+        gradient. After all variants are removed, torch compiles the function again."""
         frozen = [i for i, value in enumerate(inputs) if isinstance(value, torch.Tensor) and not value.requires_grad]
         code = _private.compiled_code()
         # Torch 2.9 cannot run regions (nested_compile_region) of a module that is not compiled.
-        compiled_only = any(isinstance(node.target, torch._ops.HigherOrderOperator) for node in module.graph.nodes)
+        compiled_only = any(is_region(node) for node in module.graph.nodes)
 
         def call(*args):
             if torch.is_grad_enabled() and any(args[i].requires_grad for i in frozen):
@@ -367,7 +368,7 @@ class Backend:
 
 def _compiled_without_plan(module, inputs):
     """Returns a function that computes a module that is not planned. AOTAutograd leaves out draws that nothing reads,
-    so ``aot_eager`` computes a module with such draws. All others run as they were captured: AOTAutograd computes all
+    and seeds of generators, so ``aot_eager`` computes a module with either. All others run as they were captured: AOTAutograd computes all
     written values before it writes them, which takes memory, and its operations would not notice that they read a
     Mark."""
     if not _private.draws_unread(module):

@@ -168,6 +168,20 @@ class Rounds(unittest.TestCase):
         for one, other in zip(trained("aot_eager"), trained(cairn.torch.backend("100%", work_limit=WORK))):
             self.assertTrue((one is None and other is None) or torch.equal(one, other))
 
+    def test_checkpoints_that_train_again(self):
+        model = torch.nn.Sequential(torch.nn.Linear(32, 32), torch.nn.Linear(32, 32))
+
+        def run(x):
+            return checkpoint(lambda x: model(x).tanh(), x, use_reentrant=False).square().sum()
+
+        step, found = torch.compile(run, backend=cairn.torch.backend("100%", work_limit=WORK)), []
+        for number in range(4):
+            model[1].requires_grad_(number > 1)
+            model.zero_grad()
+            step(torch.ones(8, 32)).backward()
+            found.append(model[1].weight.grad is not None)
+        self.assertEqual(found, [False, False, True, True])
+
     def test_regions_that_train_again(self):
         class Regions(torch.nn.Module):
             def __init__(self):
