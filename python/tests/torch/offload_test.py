@@ -9,7 +9,7 @@ import cairn
 import cairn.torch
 import harness
 import torch
-from cairn.torch import _private
+from cairn.torch import _cache, _private
 from cairn.torch._offload import copies, link
 from cairn.torch._offload.places import Places
 
@@ -446,6 +446,11 @@ class Measured(unittest.TestCase):
             first = cairn.torch.backend(offload="measure").options.offload.given_link("cpu")
             with unittest.mock.patch.object(link, "_measured", side_effect=AssertionError):
                 self.assertEqual(link.measured_link("cpu"), first)
+            for damaged in ("abc", "", "\udc80", 3):
+                _cache.store("link-cpu.json", damaged)
+                with unittest.mock.patch.object(link, "link_text", return_value="7GB/s") as measured:
+                    self.assertEqual(link.measured_link("cpu"), "7GB/s")
+                measured.assert_called_once()
         self.assertRegex(first, r"^[1-9]\d+B/s,\d+ns,half$")
 
 

@@ -19,7 +19,7 @@ _ALIASES = ("aten::_unsafe_view", "aten::_reshape_alias", "aten::lift_fresh", "a
 # Operators that write the running statistics of a batch norm, if they get any, although their schemas do not say so.
 _WRITE_STATISTICS = ("aten::batch_norm_update_stats", "aten::batch_norm_gather_stats",
                      "aten::batch_norm_gather_stats_with_counts", "aten::native_batch_norm", "aten::cudnn_batch_norm",
-                     "aten::miopen_batch_norm", "aten::batch_norm", "aten::instance_norm", "aten::_batch_norm_impl_index")
+                     "aten::miopen_batch_norm")
 _STATISTICS = ("running_mean", "running_var")
 _DRAW_SEEDS = ("prims::inductor_seed", "prims::inductor_seeds")
 # Operators that compute everything from a given seed, so that they draw from no generator, although their tags call

@@ -63,9 +63,9 @@ def _checked_graph():
 def _is_link(text):
     try:
         _checked_graph().with_host_memory(text)
-    except cairn.InputError:
+    except (cairn.InputError, TypeError):  # TypeError: text that is no Unicode
         return False
-    return True
+    return text != ""
 
 
 def measured_link(device):
