@@ -56,13 +56,17 @@ std::string list(const std::vector<const Resident*>& inputs) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-/// Returns the first loss of the graph, or nullptr if it has none.
+/// Returns the loss of the graph: the first kept one that reads predictions of another node or, if there is none, the
+/// first one. Returns nullptr if the graph has no loss.
 const core::Op* loss_of(const core::Graph& graph) {
+  const core::Op* first = nullptr;
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {
     const core::Op* op = graph.op(v);
-    if (op != nullptr && core::is_loss(op->kind)) return op;
+    if (op == nullptr || !core::is_loss(op->kind)) continue;
+    if (graph.keep(v) && op->args[0].kind == core::Operand::Kind::node) return op;
+    if (first == nullptr) first = op;
   }
-  return nullptr;
+  return first;
 }
 
 /// Returns the resident tensor that a loss compares the predictions with, or nullptr if an op computes it.
