@@ -55,7 +55,8 @@ void limit_reading(double seconds);
 /// Writes text() to the file `path`, unless `path` is empty. If the file cannot be written, prints an error. The
 /// command then continues, but ends with the exit code kBadInput in place of kDone.
 void write_output(const std::string& path, const std::function<std::string()>& text);
-/// Prints an error about a file that there is nothing to write to. The command's exit code is as for write_output().
+/// Prints `why`, an error about a file that is not written because there is no content for it. The command then
+/// continues, but ends with the exit code kBadInput in place of kDone.
 void leave_unwritten(const std::string& why);
 /// Returns the messages about files that could not be written, in one line; empty if there are none.
 const std::string& unwritten();

@@ -9,7 +9,6 @@
 #include "cairn/cli/output.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/core/support/text.h"
-#include "cairn/core/threads.h"
 #include "cairn/pipeline/backend.h"
 #include "cairn/pipeline/run.h"
 

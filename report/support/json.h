@@ -80,8 +80,8 @@ Json info_json(const fit::Task& task, const pipeline::Info& info, const pipeline
 Json plan_json(const core::Graph& graph, const core::Schedule& schedule, const fit::FoundPlan& found);
 /// Returns the keys that are reported for every plan, even if its buffers belong to no graph.
 Json plan_json(const fit::FoundPlan& found);
-/// Returns all that `cairn measure` reports about the costs of a graph of this name.
-Json measurement_json(const std::string& name, const pipeline::PreparedGraph& graph, const pipeline::Backend& backend,
+/// Returns what `cairn measure` reports about the costs of a graph of this name.
+Json measurement_json(const std::string& name, const pipeline::PreparedGraph& given, const pipeline::Backend& backend,
                       const pipeline::Measurement& measurement);
 /// Returns all that `cairn train` reports.
 Json train_json(const pipeline::TrainOutcome& outcome);

@@ -130,7 +130,7 @@ std::string curve_table(const fit::Problem& problem, std::int64_t alignment, con
 Rows info_rows(const fit::Task& task, const pipeline::Info& info, const pipeline::DeviceAdvice* device);
 
 /// Returns what `cairn measure` prints about measured costs.
-std::string measurement_table(const std::string& name, const pipeline::PreparedGraph& graph,
+std::string measurement_table(const std::string& name, const pipeline::PreparedGraph& given,
                               const pipeline::Backend& backend, const pipeline::Measurement& measurement,
                               const std::string& written_to);
 /// Says what `cairn measure` did not measure, and which costs it uses instead. The text is empty if everything was

@@ -87,10 +87,11 @@ TEST_CASE("no command opens BLAS that multiplies nothing, however little may be 
 }
 
 TEST_CASE("a limit on addresses that leaves BLAS no buffers is an error, and no search without an end") {
-  for (const char* words :
-       {"run resnet18 --batch 1 --image 32 -b 80% -t 3s", "measure resnet18 --batch 1 --image 32 -o m"}) {
+  const Folder folder;
+  for (const std::string& words : {std::string("run resnet18 --batch 1 --image 32 -b 80% -t 3s"),
+                                   fmt::format("measure resnet18 --batch 1 --image 32 -o {}", folder / "m")}) {
     // In the last case, OPENBLAS_NUM_THREADS=2 asks OpenBLAS for a second thread, which would wait for its buffer for
-    // ever. In every case, the command must end.
+    // ever. In every case, the command must end, and where the memory cannot suffice, it must end with an error.
     for (const auto& [kibibytes, variable] :
          {std::pair{200'000, ""}, std::pair{230'000, ""}, std::pair{180'000, "OPENBLAS_NUM_THREADS=2"}}) {
       const Outcome outcome =
