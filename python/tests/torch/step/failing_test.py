@@ -38,12 +38,8 @@ class Failing(unittest.TestCase):
         failed, (model, optimizer, loss_of, inputs) = [], net(adam)
         next(iter(model.parameters())).register_hook(fail)
 
-        def body(*given):
-            optimizer.zero_grad()
-            loss_of(*given).backward()
-            optimizer.step()
-
-        step = cairn.torch.step(body, "100%", optimizer=optimizer, fallback=False, work_limit=WORK)
+        step = cairn.torch.step(lambda *given: plain(model, optimizer, loss_of, given), "100%", optimizer=optimizer,
+                                fallback=False, work_limit=WORK)
         with harness.cairn_warnings("ignore"):
             with self.assertRaises(ArithmeticError):
                 step(*inputs)

@@ -303,15 +303,8 @@ class Updated(unittest.TestCase):
             torch.manual_seed(0)
             model = torch.nn.Sequential(torch.nn.Linear(16, 16, bias=False), torch.nn.Tanh(), torch.nn.Linear(16, 16, bias=False))
             optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-
-            def body(x):
-                optimizer.zero_grad()
-                loss = model(x).square().mean()
-                loss.backward()
-                optimizer.step()
-                return loss.detach()
-
-            step = cairn.torch.step(body, "min", optimizer=optimizer if planned else None, fallback=False, work_limit=WORK)
+            step = cairn.torch.step(lambda *i: plain(model, optimizer, lambda x: model(x).square().mean(), i), "min",
+                                    optimizer=optimizer if planned else None, fallback=False, work_limit=WORK)
             losses = [step(torch.ones(8, 16))]
             model[2].weight = model[0].weight
             with harness.cairn_warnings("ignore"):
