@@ -102,7 +102,8 @@ class Measured:
                 self.report.not_measured = "is measured in a later run, as the optimizer may make its state in the first"
                 result = run(args)
                 # A run without a backward pass, or with one that an error ends, does not make the whole state.
-                self.passed_over = max(0, self.passed_over - (0 if begins else 1))
+                if not begins:
+                    self.passed_over = max(0, self.passed_over - 1)
                 return result
             if self.done and not finds_sizes:
                 return run(args)
