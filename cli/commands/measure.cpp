@@ -73,8 +73,9 @@ int measure(const MeasureArguments& arguments) {
     throw Failure(kNotFound,
                   "the time was over before any op was measured, and nothing was written; raise --time-limit",
                   std::move(json));
-  arguments.console.print(json,
-                          report::measurement_table(name, given, *backend, measurement, written_to(arguments.output)));
+  arguments.console.print(json, arguments.console.json ? ""
+                                                       : report::measurement_table(name, given, *backend, measurement,
+                                                                                   written_to(arguments.output)));
   return kDone;
 }
 
