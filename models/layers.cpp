@@ -6,9 +6,9 @@
 
 namespace cairn::models {
 
-using Init = core::Resident::Init;
-
 namespace {
+
+using Init = core::Resident::Init;
 
 Tensor conv_weight(ModelBuilder& model, const std::string& name, const Tensor& x, std::int64_t channels,
                    std::int64_t kernel) {

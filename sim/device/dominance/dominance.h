@@ -381,7 +381,8 @@ struct MatrixTile {
     std::uint64_t mask = 0;
     CAIRN_UNROLL_BY(4)
     for (std::int32_t k = 0; k < columns; ++k) {
-      mask |= static_cast<std::uint64_t>(levels_at_most(low, lows[k]) & levels_at_most(high, highs[k])) << k;
+      const std::uint64_t below = levels_at_most(low, lows[k]), above = levels_at_most(high, highs[k]);
+      mask |= (below & above) << k;  // not &&, because a branch would cost more than the second comparison
     }
     return mask;
   }

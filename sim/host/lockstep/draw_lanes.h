@@ -217,18 +217,18 @@ class DrawLanes final : public DrawOrders {
     };
     for (std::int32_t v = 0; v < graph_.node_count; ++v) at(own_, v) = bucket_of(key_of(v));
     for (const std::int32_t x : by_readers_) {
-      Words last = key_of(producer_of(x));
+      Buckets last = at(own_, producer_of(x));
       for (std::int32_t e = graph_.reader_begin[x]; e < graph_.reader_begin[x + 1]; ++e) {
-        const Words read = key_of(graph_.readers[e]);
+        const Buckets read = at(own_, graph_.readers[e]);
         last = read > last ? read : last;
       }
-      at(last_, x) = graph_.keep[x] != 0 ? Buckets{} + static_cast<Bucket>(bucket_count_) : bucket_of(last);
+      at(last_, x) = graph_.keep[x] != 0 ? Buckets{} + static_cast<Bucket>(bucket_count_) : last;
     }
   }
 
   void to_rows(const Aligned<Bucket>& from, std::int32_t width, Aligned<Bucket>& rows, int lane) const {
     for (std::int32_t x = 0; x < width; x += kGroup) {
-      transpose(from.data() + static_cast<std::size_t>(x) * kLanes + lane, kLanes, rows.data() + x,
+      transpose<kGroup>(from.data() + static_cast<std::size_t>(x) * kLanes + lane, kLanes, rows.data() + x,
                 static_cast<std::size_t>(width));
     }
   }

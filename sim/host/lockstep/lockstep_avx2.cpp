@@ -21,9 +21,9 @@
 #include "cairn/sim/device/drawing/random_order.h"
 #define CAIRN_VECTOR_BYTES 32
 #ifdef __clang__
-#pragma clang attribute push(__attribute__((target("avx2"))), apply_to = function)
+#pragma clang attribute push(__attribute__((target("avx2,popcnt,bmi"))), apply_to = function)
 #else
-#pragma GCC target("avx2")
+#pragma GCC target("avx2,popcnt,bmi")
 #endif
 #include "cairn/sim/host/lockstep/lockstep_lanes.h"
 

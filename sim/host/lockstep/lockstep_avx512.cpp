@@ -21,9 +21,9 @@
 #include "cairn/sim/device/drawing/random_order.h"
 #define CAIRN_VECTOR_BYTES 64
 #ifdef __clang__
-#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512vl,avx512dq"))), apply_to = function)
+#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,popcnt,bmi"))), apply_to = function)
 #else
-#pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,prefer-vector-width=512")
+#pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,popcnt,bmi,prefer-vector-width=512")
 #endif
 #include "cairn/sim/host/lockstep/lockstep_lanes.h"
 

@@ -50,7 +50,7 @@ class LockstepOf final : public Lockstep<Id> {
     if (plane_count_ == 1) return;
     counts_.resize(static_cast<std::size_t>(node_width_) * kLanes);
     most_.resize(of_plane);
-    most_of_eight_.resize(of_plane / kGroup);
+    most_of_block_.resize(of_plane / kGroup);
     next_.resize(of_plane);
     slots_.resize(static_cast<std::size_t>(row_) * kLanes);
     if (!graph.single_output()) again_.resize(static_cast<std::size_t>(row_));
@@ -169,7 +169,7 @@ class LockstepOf final : public Lockstep<Id> {
   Positions& at(const Aligned<Position>& array, int plane, std::int32_t v) const {
     return *reinterpret_cast<Positions*>(array.data() + (static_cast<std::size_t>(plane) * width_ + v) * kLanes);
   }
-  /// Returns the positions of occurrence number `plane` of every node, for one of the eight lanes of a group.
+  /// Returns the positions of occurrence number `plane` of every node, for one of the lanes of a group.
   Position* plane_row(int lane_of_group, int plane) const {
     return rows_.data() + (static_cast<std::size_t>(lane_of_group) * plane_count_ + plane) * width_;
   }
@@ -230,41 +230,41 @@ class LockstepOf final : public Lockstep<Id> {
       for (std::int32_t v = 0; v < nodes; ++v) most[v] = counts[v] > most[v] ? counts[v] : most[v];
     }
     for (std::int32_t x = graph_.node_count; x < graph_.value_count; ++x) most[x] = most[graph_.producer[x]];
-    std::uint8_t* __restrict of_eight = most_of_eight_.data();
+    std::uint8_t* __restrict of_block = most_of_block_.data();
     int planes = 1;
     for (std::int32_t v = 0; v < width; v += kGroup) {
       std::uint8_t highest = 1;
       for (int i = 0; i < kGroup; ++i) highest = most[v + i] > highest ? most[v + i] : highest;
-      of_eight[v / kGroup] = highest;
+      of_block[v / kGroup] = highest;
       planes = highest > planes ? highest : planes;
     }
     planes_ = planes;
   }
-  bool any_of_eight(std::int32_t v, int plane) const { return most_of_eight_.data()[v / kGroup] > plane; }
+  bool any_of_block(std::int32_t v, int plane) const { return most_of_block_.data()[v / kGroup] > plane; }
 
-  /// Copies the positions of eight lanes (a group) from rows_ to positions_. Then clears rows_ for the next group,
+  /// Copies the positions of one group of lanes from rows_ to positions_. Then clears rows_ for the next group,
   /// except plane 0, which is cleared when it is filled.
   void to_lanes(int lane, int plane) {
     const std::size_t stride = static_cast<std::size_t>(plane_count_) * width_;
     for (std::int32_t v = 0; v < node_width_; v += kGroup) {
-      if (plane > 0 && !any_of_eight(v, plane)) continue;
-      transpose(plane_row(0, plane) + v, stride,
+      if (plane > 0 && !any_of_block(v, plane)) continue;
+      transpose<kGroup>(plane_row(0, plane) + v, stride,
                 positions_.data() + (static_cast<std::size_t>(plane) * width_ + v) * kLanes + lane, kLanes);
     }
     if (plane > 0) clear_rows(plane);
   }
   void clear_rows(int plane) {
     for (std::int32_t v = 0; v < width_; v += kGroup) {
-      if (!any_of_eight(v, plane)) continue;
+      if (!any_of_block(v, plane)) continue;
       for (int i = 0; i < kGroup; ++i) std::memset(plane_row(i, plane) + v, 0, kGroup * sizeof(Position));
     }
   }
-  /// Copies the entries of eight lanes (a group) from last_ to rows_.
+  /// Copies the entries of one group of lanes from last_ to rows_.
   void to_rows(int lane, int plane) {
     const std::size_t stride = static_cast<std::size_t>(plane_count_) * width_;
     for (std::int32_t v = 0; v < width_; v += kGroup) {
-      if (plane > 0 && !any_of_eight(v, plane)) continue;
-      transpose(last_.data() + (static_cast<std::size_t>(plane) * width_ + v) * kLanes + lane, kLanes,
+      if (plane > 0 && !any_of_block(v, plane)) continue;
+      transpose<kGroup>(last_.data() + (static_cast<std::size_t>(plane) * width_ + v) * kLanes + lane, kLanes,
                 plane_row(0, plane) + v, stride);
     }
   }
@@ -605,8 +605,8 @@ class LockstepOf final : public Lockstep<Id> {
   Aligned<Position> rows_;
   Aligned<std::uint8_t> counts_;  ///< numbers of occurrences, indexed [lane][node]
   /// - most_: for each value, the largest number of its occurrences in any lane.
-  /// - most_of_eight_: for each group of eight values, the largest of their entries in most_.
-  Aligned<std::uint8_t> most_, most_of_eight_;
+  /// - most_of_block_: for each block of kGroup consecutive values, the largest of their entries in most_.
+  Aligned<std::uint8_t> most_, most_of_block_;
   Aligned<Slot> next_;   ///< for one lane, the slot of the next occurrence of each node
   Aligned<Slot> slots_;  ///< slot of each step, indexed [lane][step]
   /// Work array of free_further(): the steps of one candidate that run a node with several outputs again.
