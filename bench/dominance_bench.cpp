@@ -93,7 +93,9 @@ void four_values(benchmark::State& state, const std::string& name) {
     lowest.push_back(outline.lowest);
   }
   const auto may = [&](std::int64_t i, std::int64_t j) {
-    return ((first[i] <= first[j]) & (last[i] <= last[j]) & (highest[i] <= highest[j]) & (lowest[i] <= lowest[j])) != 0;
+    const auto at_most = [](auto a, auto b) { return static_cast<int>(a <= b); };  // no branch: as in the simulator
+    return (at_most(first[i], first[j]) & at_most(last[i], last[j]) & at_most(highest[i], highest[j]) &
+            at_most(lowest[i], lowest[j])) != 0;
   };
   compare_pairs(state, [&](std::int64_t i, std::int64_t j) {
     return may(i, j) && sim::device::dominates_by_stairs(all, i, all, j);

@@ -7,6 +7,9 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_G
   # GCC 13 and 14 wrongly warn of copies inside std::vector.
   list(APPEND cairn_warnings -Wno-array-bounds -Wno-stringop-overflow)
 endif()
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  list(APPEND cairn_warnings -Wno-missing-braces)  # asks for braces that C++ lets one leave out
+endif()
 list(APPEND cairn_warnings -Wno-psabi)  # vectors are arguments only within a file (sim/host/lockstep/vectors.h)
 if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   list(APPEND cairn_warnings -Wno-subobject-linkage)  # wrong for unity builds, which have another main file

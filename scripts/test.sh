@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs what is missing, builds everything with warnings as errors, and runs all tests and checks. CUDA code is built
 # if nvcc works. Tests that need a GPU are skipped if there is none. The last line of the output counts the tests.
-#   scripts/test.sh [PRESET]      a test preset: default, cpu, cuda, debug, asan, tsan or coverage
+#   scripts/test.sh [PRESET]      a test preset: default, cpu, cuda, clang, debug, asan, tsan or coverage
 set -eu
 cd "$(dirname "$0")/.."
 preset=${1:-default}

@@ -41,13 +41,14 @@ struct SimulateArguments {
   bool is_random() const { return !random.empty(); }
 };
 
+[[noreturn]] void refuse_count(std::string_view option, std::string_view text) {
+  throw core::InputError(fmt::format(
+      "{} '{}' is not a number of candidates; give one from 1 to 9e18, as 100000, 100k, 2.5M or 1e9", option, text));
+}
+
 /// Parses a number of candidate schedules, such as 1500, 10M, 5G, 2.5k or 1e6. Throws InputError if the text is not
 /// such a number or the number is below 1.
 std::int64_t parse_count(std::string_view option, std::string_view text) {
-  const auto fail = [&] [[noreturn]] () {
-    throw core::InputError(fmt::format(
-        "{} '{}' is not a number of candidates; give one from 1 to 9e18, as 100000, 100k, 2.5M or 1e9", option, text));
-  };
   constexpr std::int64_t kMost = 9'000'000'000'000'000'000;
   std::int64_t value = 0;
   int scale = 0;  // `value` must be multiplied by 10 to this power
@@ -55,39 +56,39 @@ std::int64_t parse_count(std::string_view option, std::string_view text) {
   std::size_t at = 0;
   for (; at < text.size() && (text[at] == '.' || (text[at] >= '0' && text[at] <= '9')); ++at) {
     if (text[at] == '.') {
-      if (fraction) fail();
+      if (fraction) refuse_count(option, text);
       fraction = true;
       continue;
     }
-    if (value > kMost / 10) fail();
+    if (value > kMost / 10) refuse_count(option, text);
     value = value * 10 + (text[at] - '0');
     scale -= fraction ? 1 : 0;
     digits = true;
   }
   std::string_view unit = text.substr(at);
-  if (!digits) fail();
+  if (!digits) refuse_count(option, text);
   if (unit.size() >= 2 && unit.size() <= 3 && (unit[0] == 'e' || unit[0] == 'E')) {
     int exponent = 0;
     for (const char c : unit.substr(1)) {
-      if (c < '0' || c > '9') fail();
+      if (c < '0' || c > '9') refuse_count(option, text);
       exponent = exponent * 10 + (c - '0');
     }
     scale += exponent;
   } else if (!unit.empty()) {
     constexpr std::string_view kUnits = "kMGTP";
     const std::size_t place = kUnits.find(unit == "K" ? 'k' : unit[0]);
-    if (unit.size() != 1 || place == std::string_view::npos) fail();
+    if (unit.size() != 1 || place == std::string_view::npos) refuse_count(option, text);
     scale += 3 * (static_cast<int>(place) + 1);
   }
   for (; scale > 0; --scale) {
-    if (value > kMost / 10) fail();
+    if (value > kMost / 10) refuse_count(option, text);
     value *= 10;
   }
   for (; scale < 0; ++scale) {
-    if (value % 10 != 0) fail();
+    if (value % 10 != 0) refuse_count(option, text);
     value /= 10;
   }
-  if (value < 1) fail();
+  if (value < 1) refuse_count(option, text);
   return value;
 }
 

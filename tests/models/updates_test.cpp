@@ -255,7 +255,7 @@ double clip_of(const BuildOptions& options, const std::map<std::int32_t, std::ve
 class Reference {
  public:
   Reference(const Graph& graph, const BuildOptions& options, runtime::Executor& executor)
-      : graph_(graph), options_(options), evaluation_(graph), loss_(loss_of(graph)) {
+      : options_(options), evaluation_(graph), loss_(loss_of(graph)) {
     for (const NodeId update : updates_of(graph)) {
       const std::int32_t weight = graph.op(update)->writes;
       const std::vector<float> initial = get(executor, graph.residents()[static_cast<std::size_t>(weight)]);
@@ -306,7 +306,6 @@ class Reference {
     return result;
   }
 
-  const Graph& graph_;
   const BuildOptions& options_;
   tests::DoubleEvaluation evaluation_;
   NodeId loss_;

@@ -378,7 +378,7 @@ inline std::int64_t copy_cost(const Link& link, std::int64_t bytes, const CostUn
 class EventSimulation {
  public:
   EventSimulation(const Graph& graph, const Schedule& schedule, const Link& link)
-      : schedule_(schedule), evicts_(schedule.transfers.evicts), fetches_(schedule.transfers.fetches) {
+      : evicts_(schedule.transfers.evicts), fetches_(schedule.transfers.fetches) {
     const std::size_t evict_count = evicts_.size(), fetch_count = fetches_.size();
     spans_ = {std::vector<Span>(schedule.steps.size()), std::vector<Span>(evict_count), std::vector<Span>(fetch_count)};
     for (auto& spans : spans_) over_.emplace_back(spans.size(), false);
@@ -466,7 +466,6 @@ class EventSimulation {
     }
   }
 
-  const Schedule& schedule_;
   const std::vector<Evict>& evicts_;
   const std::vector<Fetch>& fetches_;
   Server servers_[3];  ///< [0]: the device; [1]: the link, or the link for evicts; [2]: the link for fetches

@@ -229,7 +229,7 @@ class DrawLanes final : public DrawOrders {
   void to_rows(const Aligned<Bucket>& from, std::int32_t width, Aligned<Bucket>& rows, int lane) const {
     for (std::int32_t x = 0; x < width; x += kGroup) {
       transpose<kGroup>(from.data() + static_cast<std::size_t>(x) * kLanes + lane, kLanes, rows.data() + x,
-                static_cast<std::size_t>(width));
+                        static_cast<std::size_t>(width));
     }
   }
 

@@ -21,7 +21,8 @@
 #include "cairn/sim/device/drawing/random_order.h"
 #define CAIRN_VECTOR_BYTES 64
 #ifdef __clang__
-#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,popcnt,bmi"))), apply_to = function)
+#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,popcnt,bmi"))), \
+                             apply_to = function)
 #else
 #pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,popcnt,bmi,prefer-vector-width=512")
 #endif

@@ -249,7 +249,7 @@ class LockstepOf final : public Lockstep<Id> {
     for (std::int32_t v = 0; v < node_width_; v += kGroup) {
       if (plane > 0 && !any_of_block(v, plane)) continue;
       transpose<kGroup>(plane_row(0, plane) + v, stride,
-                positions_.data() + (static_cast<std::size_t>(plane) * width_ + v) * kLanes + lane, kLanes);
+                        positions_.data() + (static_cast<std::size_t>(plane) * width_ + v) * kLanes + lane, kLanes);
     }
     if (plane > 0) clear_rows(plane);
   }
@@ -265,7 +265,7 @@ class LockstepOf final : public Lockstep<Id> {
     for (std::int32_t v = 0; v < width_; v += kGroup) {
       if (plane > 0 && !any_of_block(v, plane)) continue;
       transpose<kGroup>(last_.data() + (static_cast<std::size_t>(plane) * width_ + v) * kLanes + lane, kLanes,
-                plane_row(0, plane) + v, stride);
+                        plane_row(0, plane) + v, stride);
     }
   }
 
