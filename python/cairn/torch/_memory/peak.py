@@ -37,6 +37,9 @@ class Measured:
         self.runs = 0  # forward passes so far
         self.has_backward = False  # whether a backward pass has begun, measured or not
         self.next_again = _AGAIN
+        # Whether a pass begins a run -> the largest number of bytes that such passes have added to the memory, with
+        # everything that the peak leaves out, such as gradients of parameters.
+        self.added = {}
         if self.done:
             report.measured, report.measured_before = solved.measured, True
         self.forward_peak = None
@@ -106,17 +109,33 @@ class Measured:
                     self.passed_over = max(0, self.passed_over - 1)
                 return result
             if self.done and not finds_sizes:
-                return run(args)
+                return self._checked(run, args, begins)
             if not MemoryTrace.available():
                 self.report.not_measured = "ran while something else recorded memory: a profiler, or Cairn for the whole step"
                 return run(args)
             if finds_sizes:
                 self._note_sizes(args)
             if self.done:
-                return run(args)
+                return self._checked(run, args, begins)
             return measured(run, args)
 
         return _private.called_boxed(call)
+
+    def _checked(self, run, args, begins):
+        """Runs a pass that is not measured. On a GPU, asks for a new measurement if the allocator's largest number of
+        bytes shows that this pass has taken more than each measured one. Something else may have taken the memory at
+        the same time, so the next run is measured before anything is told."""
+        before = _private.requested_bytes(self.trace.device) if begins in self.added else None
+        result = run(args)
+        if before is not None:
+            (present, highest), (_, highest_now) = before, _private.requested_bytes(self.trace.device)
+            if highest_now > highest and highest_now - present > self.added[begins]:
+                self.added[begins] = highest_now - present  # so that the same excess asks once only
+                self.wanted = True
+        return result
+
+    def _note_added(self, trace, begins):
+        self.added[begins] = max(self.added.get(begins, 0), trace.at_peak()[0])
 
     def _count(self):
         """Counts a forward pass, and requests a new measurement in the runs 10, 100, 1000, ... The earlier measurement
@@ -143,6 +162,7 @@ class Measured:
         inputs = [t.untyped_storage() for t in filter(_private.is_plain, args)]
         with MemoryTrace(self.trace.device) as trace:
             result = run(args)
+        self._note_added(trace, begins=True)
         peak, operation = trace.at_peak(_addresses(result, self.early_gradients))
         self.report.only_forward = self.forward_peak is not None and self.is_free() and not self.has_backward
         if self.forward_peak is None or peak > self.forward_peak:
@@ -165,6 +185,7 @@ class Measured:
     def _alone(self, run, args):
         with MemoryTrace(self.trace.device) as trace:
             result = run(args)
+        self._note_added(trace, begins=True)
         self._compare(*trace.at_peak(_addresses(result, self.gradient_positions)))
         return result
 
@@ -182,6 +203,7 @@ class Measured:
         held += self.outputs_held - bytes_beyond(args[i] for i in tangents)
         with MemoryTrace(self.trace.device) as trace:
             result = run(args)
+        self._note_added(trace, begins=False)
         peak, operation = trace.at_peak(_addresses(result, self.gradient_positions), self.outputs)
         peak += held
         self.report.measured_backward = peak

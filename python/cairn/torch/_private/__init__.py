@@ -25,7 +25,7 @@ from .joint import (check_version, checkpoint_policy, extract, is_backward, is_p
                     saved_by_compiled_hooks, set_side, tell_sides)
 from .measuring import (AllocatorHistory, allocations, history_can_be_recorded, is_out_of_memory, kernel_settings,
                         make_workspaces, memory_profiler, process_memory, profiler_runs, quiet_allocator,
-                        quiet_profiler)
+                        quiet_profiler, requested_bytes)
 from .operators import overloads, qualified_name
 from .optimizers import after_any_step, before_any_step, without_hooks
 from .running import (as_plain_tensors, autocasts, boxed, called_boxed, compiling_flag, generator_states, left_alone, modes_of_user,

@@ -181,6 +181,15 @@ def history_can_be_recorded():
     return enabled is None or not enabled()
 
 
+def requested_bytes(device):
+    """Returns the bytes that this process has requested from CUDA's caching allocator: (those in memory now, the
+    largest number that ever was). Returns None for other devices and allocators. Takes some microseconds."""
+    if device != "cuda" or not torch.cuda.is_initialized() or torch.cuda.get_allocator_backend() != "native":
+        return None
+    found = torch.cuda.memory_stats_as_nested_dict()["requested_bytes"]["all"]
+    return found["current"], found["peak"]
+
+
 def memory_profiler():
     """Returns a profiler that records allocations. ``acc_events`` avoids a warning of torch 2.11."""
     return torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True, acc_events=True)

@@ -43,6 +43,19 @@ class Measuring(unittest.TestCase):
         self.assertEqual(found, [False, True, True, False, True])
         self.assertFalse(_private.profiler_runs())
 
+    def test_requested_bytes(self):
+        self.assertIsNone(_private.requested_bytes("cpu"))
+        allocator = {"requested_bytes": {"all": {"current": 5, "peak": 7, "allocated": 30, "freed": 25}}}
+        with unittest.mock.patch.multiple(
+                torch.cuda, is_initialized=lambda: True, get_allocator_backend=lambda: "native",
+                memory_stats_as_nested_dict=lambda: allocator):
+            self.assertEqual(_private.requested_bytes("cuda"), (5, 7))
+        if torch.cuda.is_available():
+            block = torch.empty(1000, device="cuda")
+            present, highest = _private.requested_bytes("cuda")
+            self.assertLessEqual(block.nbytes, present)
+            self.assertLessEqual(present, highest)
+
     def test_quiet_profiler(self):
         before = os.environ.get("KINETO_LOG_LEVEL")
         with _private.quiet_profiler():
