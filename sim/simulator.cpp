@@ -18,6 +18,11 @@ void require_same_graph(const ScheduleBatch& batch, core::NodeId node_count) {
                          ": make it as ScheduleBatch(graph.node_count())");
 }
 
+void require_no_transfers(const ScheduleBatch& batch) {
+  if (batch.has_transfers())
+    throw core::InputError("segments are found without profiles only if nothing is transferred");
+}
+
 Profiles room_for_profiles(Simulator& simulator, const ScheduleBatch& batch) {
   Outcomes outcomes;
   simulator.evaluate(batch, outcomes);

@@ -22,6 +22,13 @@ struct Profiles {
   std::vector<std::int64_t> value;
 };
 
+/// Canonical internal profiles (sim/undominated.h) of the valid candidates of a batch that have steps.
+struct InternalProfiles {
+  std::vector<std::int64_t> candidates;  ///< ascending indices of these candidates in the batch
+  CanonicalBatch profiles;               ///< one profile for each entry of `candidates`
+  bool operator==(const InternalProfiles&) const = default;
+};
+
 /// Evaluates many schedules of one graph at once. Every backend gives exactly the same results. A batch that exceeds
 /// the backend's memory is split. The functions throw InputError for a batch that was made for another number of nodes,
 /// and for a generator whose moves or transfers are below 0. Only one thread may use a Simulator at a time.
@@ -34,6 +41,9 @@ class Simulator {
 
   virtual void evaluate(const ScheduleBatch& batch, Outcomes& outcomes) = 0;
   virtual Profiles profiles(const ScheduleBatch& batch) = 0;
+  /// Finds the segments of the profiles while the candidates are evaluated, without storing the profiles. Takes O(steps
+  /// + inputs and outputs of all steps) time. Throws InputError for a batch with transfers.
+  virtual InternalProfiles internal_profiles(const ScheduleBatch& batch) = 0;
   /// Returns the ascending indices of the profiles that no other profile dominates (DominanceSet::non_dominated in
   /// sim/support/dominance.h).
   virtual std::vector<std::int64_t> non_dominated(const CanonicalBatch& profiles);
@@ -48,6 +58,8 @@ class Simulator {
 
 /// Throws InputError if the batch was made for another number of nodes. For implementations of Simulator.
 void require_same_graph(const ScheduleBatch& batch, core::NodeId node_count);
+/// Throws InputError if the batch has transfers. For implementations of Simulator::internal_profiles().
+void require_no_transfers(const ScheduleBatch& batch);
 /// Evaluates the batch to find the valid candidates, and returns Profiles with room for the profiles of these, filled
 /// with zeros. For implementations of Simulator.
 Profiles room_for_profiles(Simulator& simulator, const ScheduleBatch& batch);

@@ -11,22 +11,34 @@ core::NodeId last_step(const ScheduleBatch& batch, std::int64_t candidate) {
   });
 }
 
-}  // namespace
-
-void Undominated::add(Simulator& simulator, const ScheduleBatch& batch, std::span<const std::int64_t> numbers) {
+/// Does what Simulator::internal_profiles() does, also for candidates with transfers.
+InternalProfiles from_whole_profiles(const core::Graph& graph, Simulator& simulator, const ScheduleBatch& batch) {
   const Profiles whole = simulator.profiles(batch);
-  std::vector<std::int64_t> values, offsets{0}, added = numbers_;
+  InternalProfiles found;
+  std::vector<std::int64_t> values, offsets{0};
   for (std::int64_t c = 0; c < batch.count(); ++c) {
     const std::int64_t begin = whole.begin[c], length = whole.begin[c + 1] - begin;
     if (length <= 1) continue;  // the candidate is invalid or has no steps
-    core::append_internal_profile(*graph_, std::span(whole.value).subspan(begin, length), last_step(batch, c), values);
+    core::append_internal_profile(graph, std::span(whole.value).subspan(begin, length), last_step(batch, c), values);
     offsets.push_back(static_cast<std::int64_t>(values.size()));
-    added.push_back(numbers[static_cast<std::size_t>(c)]);
+    found.candidates.push_back(c);
   }
-  candidates_ += static_cast<std::int64_t>(added.size() - numbers_.size());
-  const CanonicalBatch fresh = canonical_batch(values, offsets);
+  found.profiles = canonical_batch(values, offsets);
+  return found;
+}
+
+}  // namespace
+
+void Undominated::add(Simulator& simulator, const ScheduleBatch& batch, std::span<const std::int64_t> numbers) {
+  const InternalProfiles fresh =
+      batch.has_transfers() ? from_whole_profiles(*graph_, simulator, batch) : simulator.internal_profiles(batch);
+  candidates_ += fresh.profiles.size();
+  std::vector<std::int64_t> added = numbers_;
   CanonicalBatch all = std::move(profiles_);
-  for (std::int64_t i = 0; i < fresh.size(); ++i) all.add(fresh[i]);
+  for (std::int64_t i = 0; i < fresh.profiles.size(); ++i) {
+    added.push_back(numbers[static_cast<std::size_t>(fresh.candidates[i])]);
+    all.add(fresh.profiles[i]);
+  }
   std::vector<std::int64_t> stay = simulator.non_dominated(all);
   if (static_cast<std::int64_t>(stay.size()) > kMost) {
     stay.resize(kMost);

@@ -89,6 +89,38 @@ class MachineSimulator : public Simulator {
     return profiles;
   }
 
+  InternalProfiles internal_profiles(const ScheduleBatch& batch) override {
+    require_no_transfers(batch);
+    const auto bound = machine_.bind();
+    InternalProfiles result;
+    for_pieces(batch, sizeof(core::Segment), [&](const BatchView<Id>& piece, std::int64_t first, bool /*orders*/) {
+      const BatchView<Id> all = batch.view<Id>();
+      const std::int64_t last = first + piece.count - 1, steps = all.begin[last] + all.length[last] - all.begin[first];
+      const auto found = machine_.template array<core::Segment>(steps);
+      const auto starts = machine_.template array<std::int64_t>(piece.count);
+      const auto counts = machine_.template array<std::int64_t>(piece.count);
+      launch_with_space(teams_of_rewind(piece.count), bytes_of_rewind(), [&](const auto& space, std::int64_t teams) {
+        using Space = std::decay_t<decltype(space)>;
+        return FindInternalSegments<Id, Space>{
+            tables_.view, piece, found.data(), starts.data(), counts.data(), room(valid_, piece.count), space, teams};
+      });
+      const auto begins = machine_.template array<std::int64_t>(piece.count + 1);
+      machine_.exclusive_sum(counts.data(), begins.data(), piece.count);
+      const std::vector<std::int64_t> of_segments = downloaded(machine_, begins.data(), piece.count + 1);
+      const auto segments = machine_.template array<core::Segment>(of_segments.back());
+      machine_.launch(PlaceInternalSegments{piece.begin, found.data(), begins.data(), segments.data()}, piece.count);
+      const CanonicalBatch profiles(downloaded(machine_, starts.data(), piece.count), of_segments,
+                                    downloaded(machine_, segments.data(), of_segments.back()));
+      const std::vector<std::uint8_t> valid = downloaded(machine_, valid_.data(), piece.count);
+      for (std::int64_t c = 0; c < piece.count; ++c) {
+        if (valid[c] == 0) continue;
+        result.candidates.push_back(first + c);
+        result.profiles.add(profiles[c]);
+      }
+    });
+    return result;
+  }
+
   ScheduleBatch generate(const Generator& generator, std::int64_t first, std::int64_t count) override {
     const auto bound = machine_.bind();
     ScheduleBatch batch(node_count_);

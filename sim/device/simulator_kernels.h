@@ -6,6 +6,7 @@
 
 #include "cairn/core/machine/support/machine.h"
 #include "cairn/sim/device/candidate_profile.h"
+#include "cairn/sim/device/dominance/internal_segments.h"
 #include "cairn/sim/device/drawing/bucket_lanes.h"
 #include "cairn/sim/device/drawing/draw_lanes.h"
 #include "cairn/sim/device/drawing/order_lanes.h"
@@ -285,6 +286,54 @@ struct WriteProfiles {
                                 profile[std::uint64_t{at} + 1] = after;
                               });
                      });
+  }
+};
+
+/// Finds the segments of the internal profiles of candidates (InternalSegments), one candidate in each thread. The part
+/// of candidate c in `found` begins at index batch.begin[c]; its last segment comes first.
+template <class Id, class Space>
+struct FindInternalSegments {
+  static constexpr int kThreads = kThreadsOfRewind;
+  TablesView<Id> graph;
+  BatchView<Id> batch;
+  core::Segment* found;
+  std::int64_t* starts;
+  std::int64_t* counts;  ///< numbers of segments
+  std::uint8_t* valid;   ///< whether the candidate has an internal profile: it is valid and has steps
+  Space space;
+  std::int64_t teams;
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
+    for_each_rewound(
+        team, graph, space.of(team, index), index, teams, batch.count, [&](std::int64_t c, ValueBits values) {
+          const Id* const steps = batch.steps + batch.begin[c];
+          InternalSegments<Id> segments(graph, steps, batch.length[c], found + batch.begin[c]);
+          const Outcome outcome =
+              rewind(graph, steps, batch.length[c], values,
+                     [&](std::int32_t i, std::int64_t during, std::int64_t after) { segments.take(i, during, after); });
+          segments.end();
+          const bool whole = outcome.valid && batch.length[c] > 0;
+          starts[c] = segments.start();
+          counts[c] = whole ? segments.count() : 0;
+          valid[c] = whole ? 1 : 0;
+        });
+  }
+};
+
+/// Copies the segments that FindInternalSegments has found to their final positions, without gaps and in the order of
+/// the profile.
+struct PlaceInternalSegments {
+  static constexpr int kThreads = 1;
+  const std::int64_t* parts;  ///< for each candidate, the index in `found` at which its part begins
+  const core::Segment* found;
+  const std::int64_t* begins;
+  core::Segment* segments;
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team&, std::int64_t c) const {
+    const core::Segment* from = found + parts[c];
+    for (std::int64_t k = begins[c], left = begins[c + 1] - k; left > 0; ++k) segments[k] = from[--left];
   }
 };
 

@@ -9,6 +9,7 @@
 
 #include "cairn/core/machine/support/machine.h"
 #include "cairn/sim/device/candidate_profile.h"
+#include "cairn/sim/device/dominance/internal_segments.h"
 #include "cairn/sim/device/drawing/random_order.h"
 #include "cairn/sim/device/transfers/transfer_profile.h"
 #include "cairn/sim/host/lockstep/lockstep.h"
@@ -145,8 +146,21 @@ class Worker {
     return device::rewind(graph_, row.steps, row.length, values(), device::IgnoreSteps{});
   }
   template <class Visit>
-  void visit_steps(const Row<Id>& row, const Visit& visit) {
-    device::rewind(graph_, row.steps, row.length, values(), visit);
+  Outcome visit_steps(const Row<Id>& row, const Visit& visit) {
+    return device::rewind(graph_, row.steps, row.length, values(), visit);
+  }
+  /// Finds the segments of a candidate's internal profile. Returns false if it is invalid or has no steps.
+  bool find_segments(const Row<Id>& row, core::CanonicalProfile& profile) {
+    if (row.length == 0 || !all_known(row)) return false;
+    segments_.resize(static_cast<std::size_t>(row.length));
+    device::InternalSegments<Id> segments(graph_, row.steps, row.length, segments_.data());
+    const Outcome outcome = visit_steps(
+        row, [&](std::int32_t i, std::int64_t during, std::int64_t after) { segments.take(i, during, after); });
+    if (!outcome.valid) return false;
+    segments.end();
+    profile.start = segments.start();
+    profile.segments.assign(segments_.rend() - segments.count(), segments_.rend());
+    return true;
   }
 
   /// Evaluates a candidate with transfers.
@@ -299,6 +313,7 @@ class Worker {
   TablesView<Id> graph_;
   device::MovesView moves_;
   std::vector<std::uint64_t> words_;
+  std::vector<core::Segment> segments_;
   Tile orders_, recomputing_;
   std::vector<std::max_align_t> space_, walk_space_;
   std::unique_ptr<DrawOrders> drawn_;
@@ -357,6 +372,24 @@ class HostSimulator final : public Simulator {
       }
     });
     return profiles;
+  }
+
+  InternalProfiles internal_profiles(const ScheduleBatch& batch) override {
+    require_same_graph(batch, graph_.node_count());
+    require_no_transfers(batch);
+    const BatchView<Id> view = batch.view<Id>();
+    std::vector<core::CanonicalProfile> profiles(static_cast<std::size_t>(batch.count()));
+    std::vector<std::uint8_t> valid(static_cast<std::size_t>(batch.count()));
+    for_pieces(batch.count(), [&](std::int64_t begin, std::int64_t end, Worker<Id>& worker) {
+      for (std::int64_t c = begin; c < end; ++c) valid[c] = worker.find_segments(row_of(view, c), profiles[c]) ? 1 : 0;
+    });
+    InternalProfiles result;
+    for (std::int64_t c = 0; c < batch.count(); ++c) {
+      if (valid[c] == 0) continue;
+      result.candidates.push_back(c);
+      result.profiles.add(profiles[c]);
+    }
+    return result;
   }
 
   std::vector<std::int64_t> non_dominated(const CanonicalBatch& profiles) override {

@@ -43,6 +43,7 @@ void check_outcomes(int rounds, bool few) {
     const sim::Profiles profiles = device->profiles(batch), of_host = host->profiles(batch);
     REQUIRE(profiles.begin == of_host.begin);
     REQUIRE(profiles.value == of_host.value);
+    REQUIRE(device->internal_profiles(batch) == host->internal_profiles(batch));
   });
 }
 

@@ -61,6 +61,7 @@ void simulate(CardOnHost& machine, const core::Graph& graph, std::int64_t count)
     simulator.evaluate(generator, 0, count, again);
     CHECK(evaluated(simulator, batch) == again);
     CHECK(std::ssize(simulator.profiles(batch).begin) == count + 1);
+    CHECK(simulator.internal_profiles(batch).profiles.size() == count);
     sim::Tally tally;
     simulator.sweep(generator, 0, count, tally);
     CHECK(tally.candidates() == count);
@@ -83,6 +84,7 @@ void launch_simulator(LaunchChecker& checker, const core::Graph& graph, std::int
     const sim::Generator generator{.seed = 1, .moves = moves};
     const sim::ScheduleBatch batch = simulator.generate(generator, 0, kept);
     simulator.profiles(batch);
+    simulator.internal_profiles(batch);
     sim::Outcomes outcomes;
     simulator.evaluate(generator, 0, many, outcomes);
     sim::Tally tally(sim::tally_options(graph));

@@ -63,6 +63,7 @@ TEST_CASE("the device's simulator gives the host's answers, whatever the caller'
       REQUIRE(evaluated(*device, batch) == expected);
       REQUIRE(of_drawn == expected);
       REQUIRE(device->profiles(batch).value == host->profiles(batch).value);
+      REQUIRE(device->internal_profiles(batch) == host->internal_profiles(batch));
       sim::Tally tally(sim::tally_options(graph)), of_host(sim::tally_options(graph));
       host->sweep(generator, 5, count, of_host);
       device->sweep(generator, 5, count, tally);

@@ -181,6 +181,7 @@ void print_simulator() {
   print_evaluation("a schedule with 500 moves", layered, schedules);
   const sim::ScheduleBatch batch = sim::host_simulator(layered)->generate(schedules, 0, kCandidates);
   print_kernels("profile, a schedule with 500 moves", kCandidates, [&] { device->profiles(batch); });
+  print_kernels("segments, a schedule with 500 moves", kCandidates, [&] { device->internal_profiles(batch); });
   for (const std::string name : {"gpt2", "resnet50", "unet", "transformer", "transformer-big"}) {
     models::BuildOptions options;
     if (name == "gpt2") options.values["layers"] = 24;

@@ -58,6 +58,7 @@ void compare(Random& random, const core::Graph& graph) {
     }
     REQUIRE(evaluated(*device, batch) == evaluated(*host, batch));
     REQUIRE(device->profiles(batch).value == host->profiles(batch).value);
+    REQUIRE(device->internal_profiles(batch) == host->internal_profiles(batch));
     const sim::Generator generator{7, again ? 10 : 0};
     sim::Outcomes drawn, of_host;
     device->evaluate(generator, 5, kSchedules, drawn);
@@ -124,6 +125,7 @@ TEST_CASE("PTX: the simulator takes the empty graph, and graphs of one node", "[
   batch.add(core::Schedule{});
   CHECK(evaluated(*device, batch) == evaluated(*host, batch));
   CHECK(device->profiles(batch).value == host->profiles(batch).value);
+  CHECK(device->internal_profiles(batch) == host->internal_profiles(batch));
   Random random(8);
   compare(random, build_graph({make_node("one", 5)}));
 }

@@ -266,6 +266,41 @@ TEST_CASE("profiles are those of the reference, and none for invalid candidates"
   }
 }
 
+TEST_CASE("segments found while evaluating are those of the profiles") {
+  Random random(76);
+  std::size_t most = 0;
+  for (int round = 0; round < 3000; ++round) {
+    const bool tied = round % 3 > 0;  // whether sizes are so few that many entries of profiles are equal
+    core::Graph graph = random_graph(
+        random,
+        any_graph(random,
+                  {.min_nodes = 1, .max_nodes = round % 4 == 0 ? 40 : 12, .scratch = !tied, .in_place = !tied}));
+    if (tied) graph = with_sizes_below(graph, round % 3 + 1);
+    std::vector<core::Schedule> schedules;
+    for (std::int64_t c = random.between(1, 12); c > 0; --c) schedules.push_back(random_candidate(random, graph));
+    if (round % 7 == 0) schedules.emplace_back();
+    sim::InternalProfiles expected;
+    for (std::size_t c = 0; c < schedules.size(); ++c) {
+      if (schedules[c].steps.empty() || !reference::valid(graph, schedules[c])) continue;
+      std::vector<std::int64_t> entries;
+      core::append_internal_profile(graph, reference::profile(graph, schedules[c]), schedules[c].steps.back(), entries);
+      const core::CanonicalProfile profile = core::canonical(entries);
+      most = std::max(most, profile.segments.size());
+      expected.candidates.push_back(static_cast<std::int64_t>(c));
+      expected.profiles.add(profile);
+    }
+    const sim::ScheduleBatch batch = batch_of(graph, schedules);
+    REQUIRE(sim::host_simulator(graph, 2)->internal_profiles(batch) == expected);
+    core::HostMachine host(1);
+    REQUIRE(OnMachine<core::HostMachine, std::uint16_t>(host, graph).internal_profiles(batch) == expected);
+    if (round % 8 > 0) continue;
+    FiberMachine fibers(round % 16 == 0 ? Threads::reverse : Threads::forward);
+    OnMachine<FiberMachine, std::uint16_t> in_pieces(fibers, graph, round % 3 == 0 ? 300 : 0);
+    REQUIRE(in_pieces.internal_profiles(batch) == expected);
+  }
+  REQUIRE(most > 4);  // with fewer segments, the cases would be too easy
+}
+
 core::Graph wide_graph(core::NodeId nodes, std::int32_t outputs = 1) {
   core::GraphBuilder builder("wide");
   for (core::NodeId v = 0; v < nodes; ++v) {
@@ -438,6 +473,9 @@ TEST_CASE("what no simulator can take is refused and leaves it as it was") {
     sim::Outcomes outcomes;
     REQUIRE_THROWS_AS(simulator->evaluate(sim::ScheduleBatch(4), outcomes), core::InputError);
     REQUIRE_THROWS_AS(simulator->profiles(sim::ScheduleBatch(70'000)), core::InputError);
+    REQUIRE_THROWS_AS(simulator->internal_profiles(sim::ScheduleBatch(70'000)), core::InputError);
+    const sim::ScheduleBatch moved = simulator->generate({.transfers = 2}, 0, 1);
+    REQUIRE_THROWS_AS(simulator->internal_profiles(moved), core::InputError);
     REQUIRE_THROWS_AS(simulator->generate({.moves = -1}, 0, 1), core::InputError);
     // There cannot be more recomputations than edges. So a far larger number of `moves` takes no more memory.
     const sim::ScheduleBatch batch = simulator->generate({.moves = 1'000'000}, 0, 3);
