@@ -368,10 +368,10 @@ class Backend:
 
 def _compiled_without_plan(module, inputs):
     """Returns a function that computes a module that is not planned. AOTAutograd leaves out draws that nothing reads,
-    and seeds of generators, so ``aot_eager`` computes a module with either. All others run as they were captured:
+    and seeds of generators, so ``aot_eager`` computes a module that may draw. All others run as they were captured:
     AOTAutograd computes all written values before it writes them, which takes memory, and its operations would not
     notice that they read a Mark."""
-    if not _private.draws_unread(module):
+    if not _private.may_draw(module):
         return module.forward
     try:
         run = _private.aot_eager(module, inputs)

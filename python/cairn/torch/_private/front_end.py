@@ -194,23 +194,6 @@ def sizes_differentiated(module):
     return [max(1, hint(v.numel())) for v in values if isinstance(v, torch.Tensor) and v.requires_grad]
 
 
-# Names of functions and methods that draw random numbers or set a generator, in the graphs that torch.compile
-# captures. Torch replaces numpy's functions by its own, whose names begin with _OF_NUMPY.
-_DRAWS = frozenset("dropout dropout1d dropout2d dropout3d alpha_dropout feature_dropout feature_alpha_dropout rrelu gumbel_softmax "
-                   "rand randn randint randperm rand_like randn_like randint_like bernoulli multinomial normal poisson manual_seed "
-                   "seed permutation shuffle uniform random random_sample sample choice".split())
-_OF_NUMPY = "wrapped_"
-
-
-def draws_unread(module):
-    """Returns whether the captured module draws random numbers that nothing reads, or sets a generator."""
-    def name(node):
-        return node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
-
-    return any(node.op in ("call_function", "call_method") and not node.users and name(node).removeprefix(_OF_NUMPY) in _DRAWS
-               for node in module.graph.nodes)
-
-
 def evaluates():
     """Returns whether the function that torch.compile captures now has modules among its local variables, and all of
     them are in evaluation mode."""

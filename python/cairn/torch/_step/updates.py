@@ -304,8 +304,8 @@ class Updates:
         # Torch raises an error with these words if autograd adds a gradient to a Mark.
         if issubclass(kind, RuntimeError) and "single memory location" in str(error):
             raise cairn.InputError(
-                f"optimizer: a second backward pass added to gradients when {left} parameters had been updated already; plan this "
-                "step without optimizer=") from error
+                f"optimizer: a second backward pass, or code that is in no graph, added to gradients when {left} parameters had "
+                "been updated already; plan this step without optimizer=") from error
         if issubclass(kind, RuntimeError) and "modified by an inplace operation" in str(error):
             raise cairn.InputError(
                 "optimizer: a parameter was updated when its gradient from one graph of this step was there, while another part of "

@@ -203,21 +203,6 @@ class Tracers(unittest.TestCase):
         folder = os.path.dirname(torch.__file__)
         self.assertEqual([len(made(path)) for path in (f"{folder}/optim/x.py", f"{folder}_optimizer/x.py", "/x.py")], [0, 1, 1])
 
-    def test_draws_unread(self):
-        found = []
-
-        def backend(module, inputs):
-            found.append(_private.draws_unread(module))
-            return module.forward
-
-        def draws(x):
-            torch.dropout(x, 0.5, True)
-            return x.sin()
-
-        for function in (draws, lambda x: x.mul_(2), lambda x: torch.dropout(x, 0.5, True)):
-            torch.compile(function, backend=backend)(torch.ones(4))
-        self.assertEqual(found, [True, False, False])
-
     def test_runs_uncompiled(self):
         self.assertFalse(_private.runs_uncompiled())
         for stance in ("eager_on_recompile", "force_eager"):
