@@ -367,11 +367,12 @@ class Backend:
 
 
 def _compiled_without_plan(module, inputs):
-    """Returns a function that computes a module that is not planned. AOTAutograd leaves out draws that nothing reads,
-    and seeds of generators, so ``aot_eager`` computes a module that may draw. All others run as they were captured:
-    AOTAutograd computes all written values before it writes them, which takes memory, and its operations would not
-    notice that they read a Mark."""
-    if not _private.may_draw(module):
+    """Returns a function that computes a module that is not planned. ``aot_eager`` computes it, so that its bits are
+    those of ``aot_eager``: AOTAutograd decomposes some operators, and leaves out draws that nothing reads, and seeds of
+    generators. A module that writes tensors and draws nothing, such as an optimizer's step, runs as it was captured:
+    AOTAutograd computes all written values before it writes them, which takes memory. An argument that is a Mark needs
+    the captured operations, too, because AOTAutograd's would not notice that they read a Mark."""
+    if _private.only_writes(module):
         return module.forward
     try:
         run = _private.aot_eager(module, inputs)

@@ -18,7 +18,7 @@ from .descriptions import (argument_of, compiling, hide_writes, input_of, input_
                            mutated_inputs, output_descriptions, result_of, static_inputs, unseen_writes, written_inputs)
 from .distributed import (DataParallel, average, collective_store, gradients_are_copied, splits_for_ddp, wait_tensor,
                           wait_tensors)
-from .drawing import may_draw
+from .drawing import only_writes
 from .front_end import (RESTARTS, asked_by_tracer, compile_again, compiled_code, compiled_frame, evaluates,
                         left_to_python, register_backend, runs_uncompiled, shows_frames, sizes_differentiated, suppresses_errors,
                         tell_of_limits)

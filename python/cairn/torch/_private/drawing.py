@@ -1,4 +1,4 @@
-"""Finds out whether a module that torch.compile has captured draws random numbers."""
+"""Finds out whether a module that torch.compile has captured draws random numbers, or writes tensors in place."""
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
@@ -13,41 +13,40 @@ _DRAWS_OF_NUMPY = frozenset("rand randn randint permutation shuffle normal unifo
 _OF_NUMPY = "wrapped_"
 
 
-class _Draws(TorchDispatchMode):
-    """Notes whether an operator runs that draws random numbers, or an operator of another package, which may do so
-    without declaring it."""
+class _Effects(TorchDispatchMode):
+    """Notes whether an operator runs that draws random numbers, and whether one writes an argument. An operator of
+    another package may draw without declaring it."""
 
-    found = False
+    draws = writes = False
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         is_known = getattr(function, "namespace", "") in ("aten", "prims", "prim")
-        self.found = self.found or not is_known or torch.Tag.nondeterministic_seeded in function.tags
+        self.draws = self.draws or not is_known or torch.Tag.nondeterministic_seeded in function.tags
+        self.writes = self.writes or function._schema.is_mutable
         return function(*args, **(kwargs or {}))
 
 
-def may_draw(module):
-    """Returns whether an operation of the captured module may draw random numbers or set a generator. Each operation is
-    called once with fake tensors; if this fails, the operation may draw."""
+def only_writes(module):
+    """Returns whether the captured module writes tensors in place, but neither draws random numbers nor sets a
+    generator. Each operation is called once with fake tensors. If this fails, the operation may draw."""
     nodes = [node for node in module.graph.nodes if node.op in ("call_function", "call_method", "call_module")]
     values = (leaf for node in module.graph.nodes for leaf in torch.utils._pytree.tree_leaves(node.meta.get("example_value")))
     mode = fake_mode_of(values)
-    if any(_is_named(node) for node in nodes):
-        return True
     calls = [node for node in nodes if _takes_tensors(node)]
-    if mode is None or any(node.op == "call_module" for node in calls):
-        return bool(calls)
-    draws = _Draws()
-    with _disable_current_modes(), torch.no_grad(), mode, draws:
+    if mode is None or any(map(_is_named, nodes)) or any(node.op == "call_module" for node in calls):
+        return False
+    effects = _Effects()
+    with _disable_current_modes(), torch.no_grad(), mode, effects:
         for node in calls:
             try:
                 args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: tree_map(_copy, n.meta["example_value"]))
                 function = node.target if callable(node.target) else getattr(type(args[0]), node.target)
                 function(*args, **kwargs)
             except Exception:
-                return True
-            if draws.found:
-                return True
-    return False
+                return False
+            if effects.draws:
+                return False
+    return effects.writes
 
 
 def _is_named(node):

@@ -366,6 +366,34 @@ class Steps(harness.Fresh):
                 expected = trained(lambda f: torch.compile(f, backend="aot_eager"), draw)
                 self.assertTrue(all(map(torch.equal, planned, expected)))
 
+    def test_a_part_without_gradients_is_decomposed(self):
+        """Tests an operator that AOTAutograd decomposes, so that its bits differ from those of the operator's kernel."""
+        def larger(x):
+            return torch.nn.functional.interpolate(x[None, None], size=(7, 11), mode="bilinear")[0, 0]
+
+        def trained(compile_step):
+            torch._dynamo.reset()
+            torch.manual_seed(0)
+            model = torch.nn.Linear(8, 11)
+
+            def train_step(x):
+                with torch.no_grad():
+                    target = larger(x)
+                torch._dynamo.graph_break()
+                loss = (model(x[:7]) - target).square().mean()
+                loss.backward()
+                return loss.detach(), target
+
+            run = compile_step(train_step)
+            return [value for _ in range(3) for value in run(torch.randn(8, 8))]
+
+        planned = trained(lambda f: cairn.torch.step(f, "100%", work_limit=WORK))
+        expected = trained(lambda f: torch.compile(f, backend="aot_eager"))
+        self.assertTrue(all(map(torch.equal, planned, expected)))
+        torch.manual_seed(0)
+        torch.nn.Linear(8, 11)
+        self.assertFalse(torch.equal(larger(torch.randn(8, 8)), expected[1]))  # otherwise, the kernel would do, too
+
     def test_a_loss_in_the_second_graph_is_not_told(self):
         first, second = (torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Tanh(), torch.nn.Linear(64, 64)) for _ in range(2))
 
