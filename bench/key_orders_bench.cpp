@@ -93,7 +93,7 @@ void caduceus_one_by_one(benchmark::State& state) {
       work.graph.clear();
       for (const core::Segment& segment : instance.staff) work.graph.add_staff(segment);
       for (const Instance::Bend& bend : instance.bends) {
-        std::copy(bend.segments.begin(), bend.segments.end(), work.graph.begin_bend());
+        std::copy(bend.segments.begin(), bend.segments.end(), work.graph.begin_bend().first);
         work.graph.end_bend(bend.first, bend.last, static_cast<std::int32_t>(bend.segments.size()));
       }
       work.graph.rank();

@@ -272,8 +272,8 @@ TEST_CASE("no card refuses a launch of the search over orders of key nodes, what
       batches.profiles({nullptr, sizes.up_to(kMostSlots / (packed.size.segments + 1)), length}, profiles);
     }
     CHECK(checker.has_launched<device::Mark<solvers::IsChild>>());
-    CHECK(checker.has_launched<solvers::FindPeaks>());
-    CHECK(checker.has_launched<solvers::FindProfiles>());
+    CHECK(checker.has_launched<solvers::FindPeaks<32>>());
+    CHECK(checker.has_launched<solvers::FindProfiles<32>>());
   }
 }
 

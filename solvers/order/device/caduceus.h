@@ -23,15 +23,29 @@
 /// that the first is never above the second (core/dominance.h).
 namespace cairn::solvers {
 
-/// Places arrays one after another in the caller's memory. Without memory, only counts the bytes needed.
-class BumpAllocator {
+/// An array of one thread. The arrays of kLanes threads are interleaved: entry i of all these threads is in kLanes
+/// consecutive entries of memory. On a GPU, threads of a warp that read entry i at once then share their accesses.
+template <class T, int kLanes>
+struct LaneArray {
+  T* first = nullptr;
+
+  CAIRN_HD T& operator[](std::int32_t i) const { return first[std::int64_t{i} * kLanes]; }
+  CAIRN_HD LaneArray operator+(std::int32_t count) const { return {first + std::int64_t{count} * kLanes}; }
+};
+
+/// Places arrays one after another in the caller's memory, for thread `lane` of kLanes threads that share the memory.
+/// Without memory, only counts the bytes needed for all of these threads.
+template <int kLanes>
+class LaneAllocator {
  public:
-  CAIRN_HD explicit BumpAllocator(std::byte* memory = nullptr) : memory_(memory) {}
+  CAIRN_HD explicit LaneAllocator(std::byte* memory = nullptr, std::int32_t lane = 0) : memory_(memory), lane_(lane) {}
   template <class T>
-  CAIRN_HD T* take(std::int64_t count) {
+  CAIRN_HD LaneArray<T, kLanes> take(std::int64_t count) {
     static_assert(alignof(T) <= kAlignment);
-    T* taken = memory_ == nullptr ? nullptr : reinterpret_cast<T*>(memory_ + bytes_);
-    bytes_ += (count * static_cast<std::int64_t>(sizeof(T)) + kAlignment - 1) / kAlignment * kAlignment;
+    LaneArray<T, kLanes> taken;
+    if (memory_ != nullptr) taken.first = reinterpret_cast<T*>(memory_ + bytes_) + lane_;
+    const std::int64_t bytes = count * kLanes * static_cast<std::int64_t>(sizeof(T));
+    bytes_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
     return taken;
   }
   CAIRN_HD std::int64_t bytes() const { return bytes_; }
@@ -39,14 +53,15 @@ class BumpAllocator {
  private:
   static constexpr std::int64_t kAlignment = 16;
   std::byte* memory_;
+  std::int32_t lane_;
   std::int64_t bytes_ = 0;
 };
 
 /// Appends the segment `next` to a chain of `count` segments, which must be the segments of a memory profile
 /// (core::append_segment()). Merges segments for which core::belong_together() is true, so that the result again has
-/// the form of a memory profile's segments.
-template <class T, class Absorb>
-CAIRN_HD void append(T* chain, std::int32_t& count, T next, const Absorb& absorb) {
+/// the form of a memory profile's segments. `Chain` is a pointer or a LaneArray.
+template <class Chain, class T, class Absorb>
+CAIRN_HD void append(const Chain& chain, std::int32_t& count, T next, const Absorb& absorb) {
   while (count > 0 && core::belong_together(chain[count - 1], next)) {
     T last = chain[--count];
     absorb(last, next);
@@ -75,23 +90,25 @@ struct MirroredSegment : core::Segment {
 /// Stores a caduceus graph, given by segments. Ids number the segments, first the segments of the staff, then the
 /// segments of one bend after another. Gap g is the gap before staff segment g. The last gap is behind the last staff
 /// segment.
-template <class T>
+template <class T, int kLanes>
 struct CaduceusOf {
+  template <class Entry>
+  using Array = LaneArray<Entry, kLanes>;
   struct Bend {
     std::int32_t first, last;  ///< first and last gap in which the bend's segments can run
     std::int32_t begin, end;   ///< range of the ids of the bend's segments
   };
-  T* segments;            ///< indexed by id
-  Bend* bends;            ///< in ascending order of ids
-  std::int32_t* bend_of;  ///< for each id, the number of the bend that contains the segment; -1: the staff
-  std::int32_t* ranked;   ///< ids of bend segments in sort order
+  Array<T> segments;            ///< indexed by id
+  Array<Bend> bends;            ///< in ascending order of ids
+  Array<std::int32_t> bend_of;  ///< for each id, the number of the bend that contains the segment; -1: the staff
+  Array<std::int32_t> ranked;   ///< ids of bend segments in sort order
   std::int32_t staff = 0, bend_count = 0, count = 0;
 
-  CAIRN_HD CaduceusOf(BumpAllocator& allocator, const CaduceusSize& size)
-      : segments(allocator.take<T>(size.segments)),
-        bends(allocator.take<Bend>(size.bends)),
-        bend_of(allocator.take<std::int32_t>(size.segments)),
-        ranked(allocator.take<std::int32_t>(size.segments)) {}
+  CAIRN_HD CaduceusOf(LaneAllocator<kLanes>& allocator, const CaduceusSize& size)
+      : segments(allocator.template take<T>(size.segments)),
+        bends(allocator.template take<Bend>(size.bends)),
+        bend_of(allocator.template take<std::int32_t>(size.segments)),
+        ranked(allocator.template take<std::int32_t>(size.segments)) {}
 
   CAIRN_HD void clear() { staff = bend_count = count = 0; }
   /// Adds a staff segment. The whole staff must be added before the first bend.
@@ -100,8 +117,8 @@ struct CaduceusOf {
     segments[count++] = segment;
     ++staff;
   }
-  /// Returns the address to which the caller writes the next bend's segments before it calls end_bend().
-  CAIRN_HD T* begin_bend() { return segments + count; }
+  /// Returns the array to which the caller writes the next bend's segments before it calls end_bend().
+  CAIRN_HD Array<T> begin_bend() { return segments + count; }
   /// Adds the bend of `length` segments that were written to begin_bend(). `first` is the first gap in which its
   /// segments can run, and `last` is the last such gap.
   CAIRN_HD void end_bend(std::int32_t first, std::int32_t last, std::int32_t length) {
@@ -132,43 +149,48 @@ struct CaduceusOf {
     return a < b && !core::sorts_before(segments[b], segments[a]);
   }
 };
-using SegmentCaduceus = CaduceusOf<core::Segment>;
-using MirroredCaduceus = CaduceusOf<MirroredSegment>;
+using SegmentCaduceus = CaduceusOf<core::Segment, 1>;
 
 /// Solves caduceus graphs one after another, in memory that the allocator provides.
-class CaduceusSolver {
+template <int kLanes>
+class CaduceusSolverOf {
  public:
-  CAIRN_HD CaduceusSolver(BumpAllocator& allocator, const CaduceusSize& size)
+  using Whole = CaduceusOf<core::Segment, kLanes>;
+  using Mirror = CaduceusOf<MirroredSegment, kLanes>;
+  template <class T>
+  using Array = LaneArray<T, kLanes>;
+
+  CAIRN_HD CaduceusSolverOf(LaneAllocator<kLanes>& allocator, const CaduceusSize& size)
       : mirror_(allocator, size),
-        blocks_(allocator.take<Block>(size.staff + 1)),
-        change_(allocator.take<std::int64_t>(size.staff + 2)),
-        rank_(allocator.take<std::int32_t>(size.segments)),
-        gap_(allocator.take<std::int32_t>(size.segments)),
-        sequence_(allocator.take<std::int32_t>(size.segments)),
-        order_(allocator.take<std::int32_t>(size.segments)),
-        result_(allocator.take<std::int32_t>(size.segments)),
-        at_(allocator.take<std::int32_t>(size.bends)),
-        cut_(allocator.take<std::int32_t>(size.bends)) {}
+        blocks_(allocator.template take<Block>(size.staff + 1)),
+        change_(allocator.template take<std::int64_t>(size.staff + 2)),
+        rank_(allocator.template take<std::int32_t>(size.segments)),
+        gap_(allocator.template take<std::int32_t>(size.segments)),
+        sequence_(allocator.template take<std::int32_t>(size.segments)),
+        order_(allocator.template take<std::int32_t>(size.segments)),
+        result_(allocator.template take<std::int32_t>(size.segments)),
+        at_(allocator.template take<std::int32_t>(size.bends)),
+        cut_(allocator.template take<std::int32_t>(size.bends)) {}
 
   /// Finds an order of least peak by Algorithm 6 and returns this peak. Makes O(s p) moves if the bends have s segments
   /// and the staff has p segments. A move takes a bend segment from its gap to a neighbouring gap. A move takes O(p +
   /// q) time if q bend segments are in these two gaps.
-  CAIRN_HD std::int64_t least_peak(const SegmentCaduceus& graph) {
+  CAIRN_HD std::int64_t least_peak(const Whole& graph) {
     start(graph);
     return optimal(graph);
   }
   /// Computes an order that dominates all other orders (Corollary 7.9); dominant_order() returns it. Runs Algorithm 6
   /// at most O(s) times if the bends have s segments. Minimum cuts of a caduceus need no flow; see least_cut().
-  CAIRN_HD void dominant(const SegmentCaduceus& graph) {
+  CAIRN_HD void dominant(const Whole& graph) {
     start(graph);
     result_count_ = 0;
-    Cuts<SegmentCaduceus> cuts{*this, graph};
+    Cuts<Whole> cuts{*this, graph};
     find_schedule_general(cuts);
   }
   /// Returns all ids in an order of least peak, after least_peak().
-  CAIRN_HD const std::int32_t* optimal_order() const { return order_; }
+  CAIRN_HD Array<std::int32_t> optimal_order() const { return order_; }
   /// Returns all ids in a dominant order, after dominant().
-  CAIRN_HD const std::int32_t* dominant_order() const { return result_; }
+  CAIRN_HD Array<std::int32_t> dominant_order() const { return result_; }
 
  private:
   /// Describes the bend segments that run in one gap, in the order of `ranked`, followed by the staff segment behind
@@ -370,7 +392,7 @@ class CaduceusSolver {
 
   template <class Graph>
   struct Cuts {
-    CaduceusSolver& solver;
+    CaduceusSolverOf& solver;
     const Graph& graph;
     std::int64_t peak = 0;
 
@@ -391,11 +413,11 @@ class CaduceusSolver {
         if (id < (bend < 0 ? solver.staff_at_ : solver.at_[bend])) solver.result_[solver.result_count_++] = id;
       }
     }
-    CAIRN_HD Cuts<MirroredCaduceus> reversed() {
+    CAIRN_HD Cuts<Mirror> reversed() {
       solver.begin_mirror(graph);
       return {solver, solver.mirror_};
     }
-    CAIRN_HD void append_reversed(const Cuts<MirroredCaduceus>&) { solver.end_mirror(graph); }
+    CAIRN_HD void append_reversed(const Cuts<Mirror>&) { solver.end_mirror(graph); }
   };
 
   /// Extends the cut up to and including the first segment of order_ that reaches `peak` bytes above the memory at the
@@ -414,13 +436,13 @@ class CaduceusSolver {
   }
 
   /// Saves the cut and begins to work on the mirror, which is the part before the cut, read backwards.
-  CAIRN_HD void begin_mirror(const SegmentCaduceus& graph) {
+  CAIRN_HD void begin_mirror(const Whole& graph) {
     cut_staff_ = staff_at_;
     for (std::int32_t b = 0; b < graph.bend_count; ++b) cut_[b] = at_[b];
     mirror(graph);
     start(mirror_);
   }
-  CAIRN_HD void end_mirror(const SegmentCaduceus& graph) {
+  CAIRN_HD void end_mirror(const Whole& graph) {
     std::int32_t places = 0;
     for (std::int32_t i = 0; i < result_count_; ++i) {
       const MirroredSegment& segment = mirror_.segments[result_[i]];
@@ -434,7 +456,7 @@ class CaduceusSolver {
   }
 
   /// Sets mirror_ to the part before the cut, read backwards. All weights are negated, so that rises become drops.
-  CAIRN_HD void mirror(const SegmentCaduceus& graph) {
+  CAIRN_HD void mirror(const Whole& graph) {
     const auto reversed = [&](std::int32_t id) {
       return MirroredSegment{{graph.segments[id].drop, graph.segments[id].rise}, id, id + 1};
     };
@@ -445,7 +467,7 @@ class CaduceusSolver {
       // A segment that leaves memory unchanged lies before or after a point of least memory, depending on the direction
       // in which the bend is read. So when the bend is read backwards, such a segment and its successor can belong
       // together, and append() then merges these two.
-      MirroredSegment* chain = mirror_.begin_bend();
+      const Array<MirroredSegment> chain = mirror_.begin_bend();
       std::int32_t length = 0;
       for (std::int32_t id = at_[b]; id-- > bend.begin;) {
         append(chain, length, reversed(id), [](MirroredSegment& first, const MirroredSegment& second) {
@@ -461,19 +483,20 @@ class CaduceusSolver {
 
   static constexpr std::int64_t kNothing = -(std::int64_t{1} << 61);
 
-  MirroredCaduceus mirror_;
-  Block* blocks_;
+  Mirror mirror_;
+  Array<Block> blocks_;
   /// for each staff position, the change of memory in the bends when a cut moves from the position before it to this
   /// one
-  std::int64_t* change_;
-  std::int32_t* rank_;  ///< for each id of a bend segment, its position in `ranked`
-  std::int32_t* gap_;   ///< for each id of a bend segment, the gap in which the segment runs
-  std::int32_t *sequence_, *order_, *result_;
-  std::int32_t* at_;   ///< for each bend, the id of the first segment beyond the cut
-  std::int32_t* cut_;  ///< copy of at_ for the cut at which the mirror begins
+  Array<std::int64_t> change_;
+  Array<std::int32_t> rank_;  ///< for each id of a bend segment, its position in `ranked`
+  Array<std::int32_t> gap_;   ///< for each id of a bend segment, the gap in which the segment runs
+  Array<std::int32_t> sequence_, order_, result_;
+  Array<std::int32_t> at_;   ///< for each bend, the id of the first segment beyond the cut
+  Array<std::int32_t> cut_;  ///< copy of at_ for the cut at which the mirror begins
   std::int32_t cut_staff_ = 0;
   std::int32_t staff_at_ = 0;  ///< id of the first staff segment beyond the cut
   std::int32_t staff_ = 0, places_ = 0, result_count_ = 0;
 };
+using CaduceusSolver = CaduceusSolverOf<1>;
 
 }  // namespace cairn::solvers

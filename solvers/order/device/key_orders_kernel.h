@@ -75,14 +75,17 @@ struct KeyTreeView {
 };
 
 /// Builds the caduceus graph of a prefix. In this graph, the keys outside the prefix are relaxed: they run in parallel
-/// chains that do not join (search_key_orders()).
+/// chains that do not join (search_key_orders()). kLanes threads share memory (LaneAllocator).
+template <int kLanes>
 class Relaxation {
  public:
-  CAIRN_HD Relaxation(BumpAllocator& allocator, const KeyTreeView& tree, const CaduceusSize& size)
+  using Graph = CaduceusOf<core::Segment, kLanes>;
+
+  CAIRN_HD Relaxation(LaneAllocator<kLanes>& allocator, const KeyTreeView& tree, const CaduceusSize& size)
       : graph_(allocator, size),
-        position_(allocator.take<std::int32_t>(tree.key_count)),
-        first_id_(allocator.take<std::int32_t>(tree.free_count + 3 * tree.key_count)),
-        chain_of_bend_(allocator.take<std::int32_t>(size.bends)) {}
+        position_(allocator.template take<std::int32_t>(tree.key_count)),
+        first_id_(allocator.template take<std::int32_t>(tree.free_count + 3 * tree.key_count)),
+        chain_of_bend_(allocator.template take<std::int32_t>(size.bends)) {}
 
   /// Builds the graph of the prefix followed by the key `next` or, if `next` is -1, of the prefix alone. Takes time
   /// linear in the number of all segments.
@@ -122,7 +125,7 @@ class Relaxation {
       if (id >= 0) graph_.ranked[count++] = id + tree.ranked[r].index;
     }
   }
-  CAIRN_HD const SegmentCaduceus& graph() const { return graph_; }
+  CAIRN_HD const Graph& graph() const { return graph_; }
 
   /// Returns what an id stands for: a segment of a chain, or a position on the staff with -1 as its chain.
   CAIRN_HD KeyTreeView::Ranked origin(std::int32_t id) const {
@@ -140,26 +143,32 @@ class Relaxation {
     if (length == 0) return;
     first_id_[chain] = graph_.count;
     chain_of_bend_[graph_.bend_count] = chain;
-    core::Segment* to = graph_.begin_bend();
+    const LaneArray<core::Segment, kLanes> to = graph_.begin_bend();
     for (std::int32_t i = 0; i < length; ++i) to[i] = tree.segments[begin + i];
     graph_.end_bend(first, last, length);
   }
 
-  SegmentCaduceus graph_;
-  std::int32_t* position_;  ///< for each key, its position on the staff or -1
-  std::int32_t* first_id_;  ///< for each chain, its first id; -1: the chain is absent
-  std::int32_t* chain_of_bend_;
+  using Numbers = LaneArray<std::int32_t, kLanes>;
+
+  Graph graph_;
+  Numbers position_;  ///< for each key, its position on the staff or -1
+  Numbers first_id_;  ///< for each chain, its first id; -1: the chain is absent
+  Numbers chain_of_bend_;
 };
 
-/// Holds the working memory of a thread, reused for one prefix after another.
-struct RelaxationSolver {
-  BumpAllocator allocator;
-  Relaxation relaxation;
-  CaduceusSolver solver;
+/// Holds the working memory of thread `lane` of kLanes threads that share `memory`. It is reused for one prefix after
+/// another.
+template <int kLanes>
+struct RelaxationSolverOf {
+  LaneAllocator<kLanes> allocator;
+  Relaxation<kLanes> relaxation;
+  CaduceusSolverOf<kLanes> solver;
 
-  CAIRN_HD RelaxationSolver(std::byte* memory, const KeyTreeView& tree, const CaduceusSize& size)
-      : allocator(memory), relaxation(allocator, tree, size), solver(allocator, size) {}
+  CAIRN_HD RelaxationSolverOf(std::byte* memory, const KeyTreeView& tree, const CaduceusSize& size,
+                              std::int32_t lane = 0)
+      : allocator(memory, lane), relaxation(allocator, tree, size), solver(allocator, size) {}
 };
+using RelaxationSolver = RelaxationSolverOf<1>;
 
 struct PackedKeyTree {
   /// Converts a key tree. Throws InputError if the number of a parent is not lower than the number of its child, or if
@@ -187,7 +196,11 @@ struct PackedKeyTree {
             readers,
             released};
   }
-  std::int64_t workspace_bytes() const { return RelaxationSolver(nullptr, view(), size).allocator.bytes(); }
+  /// Returns the bytes of working memory of kLanes threads that share it.
+  template <int kLanes = 1>
+  std::int64_t workspace_bytes() const {
+    return RelaxationSolverOf<kLanes>(nullptr, view(), size).allocator.bytes();
+  }
 };
 
 /// Points to `count` prefixes of `length` keys each, one prefix after another.
@@ -229,7 +242,9 @@ struct IsChild {
   }
 };
 
-/// Divides a batch of relaxations among teams of threads. Each team has its own working memory.
+/// Divides a batch of relaxations among threads, each of which is a team. Groups of kLanes threads share working memory
+/// of `stride` bytes.
+template <int kLanes>
 struct RelaxationBatch {
   static constexpr int kThreads = 1;
   KeyTreeView tree;
@@ -241,23 +256,25 @@ struct RelaxationBatch {
 
   template <class Solve>
   CAIRN_HD void for_each(std::int64_t team, const Solve& solve) const {
-    RelaxationSolver work(workspace + team * stride, tree, size);
+    const auto lane = static_cast<std::int32_t>(team % kLanes);
+    RelaxationSolverOf<kLanes> work(workspace + team / kLanes * stride, tree, size, lane);
     for (std::int64_t i = team; i < count; i += teams) solve(work, i);
   }
 };
 
 /// Computes the least peak of the relaxation of each child. Entry i of `places` names child i, as in KeyOrderChildren.
-struct FindPeaks : RelaxationBatch {
+template <int kLanes>
+struct FindPeaks : RelaxationBatch<kLanes> {
   const std::int64_t* places;
   std::uint64_t* peaks;
   std::int32_t* indices;
 
   template <class Team>
   CAIRN_HD void operator()(const Team&, std::int64_t team) const {
-    for_each(team, [this](RelaxationSolver& work, std::int64_t i) {
-      const std::int64_t prefix = places[i] / tree.key_count;
-      work.relaxation.build(tree, prefixes + prefix * length, length,
-                            static_cast<std::int32_t>(places[i] - prefix * tree.key_count));
+    this->for_each(team, [this](RelaxationSolverOf<kLanes>& work, std::int64_t i) {
+      const std::int64_t prefix = places[i] / this->tree.key_count;
+      work.relaxation.build(this->tree, this->prefixes + prefix * this->length, this->length,
+                            static_cast<std::int32_t>(places[i] - prefix * this->tree.key_count));
       peaks[i] = static_cast<std::uint64_t>(work.solver.least_peak(work.relaxation.graph()));
       indices[i] = static_cast<std::int32_t>(i);
     });
@@ -265,19 +282,20 @@ struct FindPeaks : RelaxationBatch {
 };
 
 /// Computes the memory profile of the dominant order of each prefix's relaxation.
-struct FindProfiles : RelaxationBatch {
+template <int kLanes>
+struct FindProfiles : RelaxationBatch<kLanes> {
   core::Segment* segments;
   std::int32_t* counts;
 
   template <class Team>
   CAIRN_HD void operator()(const Team&, std::int64_t team) const {
-    for_each(team, [this](RelaxationSolver& work, std::int64_t i) {
-      work.relaxation.build(tree, prefixes + i * length, length, -1);
-      const SegmentCaduceus& graph = work.relaxation.graph();
+    this->for_each(team, [this](RelaxationSolverOf<kLanes>& work, std::int64_t i) {
+      work.relaxation.build(this->tree, this->prefixes + i * this->length, this->length, -1);
+      const auto& graph = work.relaxation.graph();
       work.solver.dominant(graph);
       std::int32_t places = 0;
       for (std::int32_t k = 0; k < graph.count; ++k) {
-        append(segments + i * size.segments, places, graph.segments[work.solver.dominant_order()[k]]);
+        append(segments + i * this->size.segments, places, graph.segments[work.solver.dominant_order()[k]]);
       }
       counts[i] = places;
     });
@@ -299,11 +317,14 @@ std::int64_t teams_for(const Machine& machine, std::int64_t count, std::int64_t 
 /// Evaluates batches on a Machine, whose memory holds the tree and the working memory of the teams.
 template <class Machine>
 class KeyOrdersOn final : public KeyOrderBatches {
+  /// Number of threads whose working memory is interleaved: on a GPU, those of a warp.
+  static constexpr int kLanes = std::is_same_v<Machine, core::HostMachine> ? 1 : 32;
+
  public:
   KeyOrdersOn(const PackedKeyTree& tree, Machine& machine)
       : machine_(machine),
         size_(tree.size),
-        stride_(tree.workspace_bytes()),
+        stride_(tree.workspace_bytes<kLanes>()),
         keys_(sim::device::uploaded(machine, std::span(tree.keys))),
         free_parents_(sim::device::uploaded(machine, std::span(tree.free_parents))),
         segments_(sim::device::uploaded(machine, std::span(tree.segments))),
@@ -326,8 +347,8 @@ class KeyOrdersOn final : public KeyOrderBatches {
     const std::int64_t count = machine_.select(flags_.data(), slots, places_.data());
     reserve(peaks_, 2 * count);
     reserve(indices_, 2 * count);
-    const RelaxationBatch batch = make_batch<FindPeaks>(orders, prefixes.length, count);
-    machine_.launch(FindPeaks{batch, places_.data(), peaks_.data(), indices_.data()}, batch.teams);
+    const RelaxationBatch<kLanes> batch = make_batch<FindPeaks<kLanes>>(orders, prefixes.length, count);
+    machine_.launch(FindPeaks<kLanes>{batch, places_.data(), peaks_.data(), indices_.data()}, batch.teams);
     machine_.sort_pairs(peaks_.data(), peaks_.data() + count, indices_.data(), indices_.data() + count, count);
 
     const auto found = static_cast<std::size_t>(count);
@@ -348,8 +369,8 @@ class KeyOrdersOn final : public KeyOrderBatches {
     reserve(counts_, prefixes.count);
     // The download includes unused room behind the profiles, so this room is filled with zeros first.
     machine_.fill(profiles_.data(), 0, entries * static_cast<std::int64_t>(sizeof(*profiles_.data())));
-    const RelaxationBatch batch = make_batch<FindProfiles>(orders, prefixes.length, prefixes.count);
-    machine_.launch(FindProfiles{batch, profiles_.data(), counts_.data()}, batch.teams);
+    const RelaxationBatch<kLanes> batch = make_batch<FindProfiles<kLanes>>(orders, prefixes.length, prefixes.count);
+    machine_.launch(FindProfiles<kLanes>{batch, profiles_.data(), counts_.data()}, batch.teams);
     profiles.segments.resize(static_cast<std::size_t>(entries));
     profiles.counts.resize(static_cast<std::size_t>(prefixes.count));
     machine_.download(profiles_.data(), entries, profiles.segments.data());
@@ -370,9 +391,9 @@ class KeyOrdersOn final : public KeyOrderBatches {
     return orders_.data();
   }
   template <class F>
-  RelaxationBatch make_batch(const std::int32_t* orders, std::int32_t length, std::int64_t count) {
-    const std::int64_t teams = teams_for<F>(machine_, count, stride_);
-    reserve(workspace_, teams * stride_);
+  RelaxationBatch<kLanes> make_batch(const std::int32_t* orders, std::int32_t length, std::int64_t count) {
+    const std::int64_t teams = teams_for<F>(machine_, count, stride_ / kLanes);
+    reserve(workspace_, (teams + kLanes - 1) / kLanes * stride_);
     return {tree_, size_, orders, length, workspace_.data(), stride_, teams, count};
   }
 

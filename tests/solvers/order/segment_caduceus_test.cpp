@@ -129,19 +129,18 @@ TEST_CASE("caduceus graphs given by segments have the least peaks and dominant o
                             static_cast<std::int32_t>(segments_of(instance).size())});
     for (const Segment& segment : instance.staff) work.graph.add_staff(segment);
     for (const Instance::Bend& bend : instance.bends) {
-      std::copy(bend.segments.begin(), bend.segments.end(), work.graph.begin_bend());
+      std::copy(bend.segments.begin(), bend.segments.end(), work.graph.begin_bend().first);
       work.graph.end_bend(bend.first, bend.last, static_cast<std::int32_t>(bend.segments.size()));
     }
     work.graph.rank();
     INFO("instance " << i);
     const std::int64_t peak = work.solver.least_peak(work.graph);
-    const std::vector<std::int32_t> optimal(work.solver.optimal_order(),
-                                            work.solver.optimal_order() + work.graph.count);
+    const auto first_of = [&](const auto& order) { return std::vector(order.first, order.first + work.graph.count); };
+    const std::vector<std::int32_t> optimal = first_of(work.solver.optimal_order());
     REQUIRE(valid(instance, optimal));
     REQUIRE(peak_of(instance, optimal) == peak);
     work.solver.dominant(work.graph);
-    const std::vector<std::int32_t> dominant(work.solver.dominant_order(),
-                                             work.solver.dominant_order() + work.graph.count);
+    const std::vector<std::int32_t> dominant = first_of(work.solver.dominant_order());
     REQUIRE(valid(instance, dominant));
     REQUIRE(peak_of(instance, dominant) == peak);
     REQUIRE(dominates(profile_of(instance, dominant), profile_of(instance, optimal)));

@@ -57,20 +57,20 @@ std::vector<NodeId> solve_segments(const Caduceus& caduceus, const Solve& solve)
                           static_cast<std::int32_t>(nodes.size())});
   for (const std::int64_t weight : caduceus.staff) work.graph.add_staff(as_segment(weight));
   for (std::size_t b = 0; b < bends.size(); ++b) {
-    std::copy(bends[b].begin(), bends[b].end(), work.graph.begin_bend());
+    std::copy(bends[b].begin(), bends[b].end(), work.graph.begin_bend().first);
     work.graph.end_bend(caduceus.bends[b].from + 1, caduceus.bends[b].to, static_cast<std::int32_t>(bends[b].size()));
   }
   work.graph.rank();
-  const std::int32_t* const order = solve(work);
+  const LaneArray<std::int32_t, 1> order = solve(work);
   std::vector<NodeId> result;
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
+  for (std::int32_t i = 0; i < static_cast<std::int32_t>(nodes.size()); ++i) {
     for (NodeId v = nodes[order[i]].first; v < nodes[order[i]].second; ++v) result.push_back(v);
   }
   return result;
 }
 
 std::int64_t bytes_of(const CaduceusSize& size) {
-  BumpAllocator counter;
+  LaneAllocator<1> counter;
   const SegmentCaduceus graph(counter, size);
   const CaduceusSolver solver(counter, size);
   return counter.bytes();

@@ -16,7 +16,7 @@ struct CaduceusWorkspace {
   explicit CaduceusWorkspace(const CaduceusSize& size);
 
   std::vector<std::max_align_t> memory;
-  BumpAllocator allocator;
+  LaneAllocator<1> allocator;
   SegmentCaduceus graph;
   CaduceusSolver solver;
 };
