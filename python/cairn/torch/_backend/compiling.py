@@ -65,6 +65,7 @@ class Compiling:
         self.hooks = False  # whether there were saved-tensor hooks when the graph was measured
         updates = owner.options.updates
         self.changes = updates.changes if updates is not None else 0  # Updates.changes when the graph was planned
+        self.left = None  # number of parameters in Updates.left when the graph ran first or was to be measured again
 
     def partition(self, joint, inputs, **given):
         if not inputs:
@@ -208,9 +209,10 @@ class Compiling:
                 f"one: {failed[0]}")
 
     def _note_kernels(self):
-        """Measures the graph again if settings of kernels have changed, or if saved-tensor hooks have been added or
-        removed. When settings change, torch.compile compiles again only for some of them. For all others the plan stays
-        the same, although kernels may need more memory than before. Hooks may need memory that no plan contains."""
+        """Measures the graph again if settings of kernels have changed, if saved-tensor hooks have been added or removed,
+        or if the optimizer's step now updates parameters that were to be updated in the backward pass. When settings
+        change, torch.compile compiles again only for some of them. For all others the plan stays the same, although
+        kernels may need more memory than before. Hooks may need memory that no plan contains."""
         if self.right_kernels not in (None, _private.kernel_settings()):
             raise cairn.InputError(
                 f"{self.report.name}: kernel settings (threads, mkldnn, precision, determinism) differ from those when this was planned; "
@@ -225,6 +227,10 @@ class Compiling:
             self.kernels = self.kernels_behind = now
             self._tell_of_kernels()
         updates = self.owner.options.updates
+        if self.report.updated and self.left != len(updates.left):
+            if self.left is not None and self.measured is not None:
+                self.measured.measure_again()
+            self.left = len(updates.left)
         if self.report.updated and updates.changes != self.changes:
             self.changes = updates.changes
             if self.measured is not None:

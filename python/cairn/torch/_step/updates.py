@@ -115,6 +115,7 @@ class Updates:
         self._fills_zeros = set()  # ids of optimizers whose latest zero_grad() was called with set_to_none=False
         # Number of times that settings changed between two steps in a way that can change the memory of updates.
         self.changes = 0
+        self.left = set()  # ids of parameters that were to be updated in a backward pass, but were left to the optimizer's step
         # The result of _kinds_now() before the latest step. For the first step, this is the result after the step
         # instead: some settings are counters that are 0 only before it.
         self._kinds = None
@@ -336,6 +337,7 @@ class Updates:
             self.tell("a parameter that is to be updated as soon as its gradient is there was left to the optimizer's step, as it has a "
                       "hook or a gradient now, another optimizer, memory that another input shares, or two graphs that read it, or "
                       "compiled autograd is on: that gradient is not within what is promised")
+            self.left.add(id(parameter))
             return gradient
         if not self._updated:
             self._modes = _private.modes_of_user()
