@@ -56,17 +56,15 @@ std::string list(const std::vector<const Resident*>& inputs) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-/// Returns the loss of the graph: the first kept one that reads predictions of another node or, if there is none, the
-/// first one. Returns nullptr if the graph has no loss.
+/// Returns the loss whose targets the data set gives: that of loss_node() or, if there is none, the first one. Returns
+/// nullptr if the graph has no loss.
 const core::Op* loss_of(const core::Graph& graph) {
-  const core::Op* first = nullptr;
+  if (const std::optional<core::NodeId> node = loss_node(graph)) return graph.op(*node);
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {
     const core::Op* op = graph.op(v);
-    if (op == nullptr || !core::is_loss(op->kind)) continue;
-    if (graph.keep(v) && op->args[0].kind == core::Operand::Kind::node) return op;
-    if (first == nullptr) first = op;
+    if (op != nullptr && core::is_loss(op->kind)) return op;
   }
-  return first;
+  return nullptr;
 }
 
 /// Returns the resident tensor that a loss compares the predictions with, or nullptr if an op computes it.
@@ -93,6 +91,15 @@ std::int64_t test_count(const Dataset& set, std::int64_t length) {
 }
 
 }  // namespace
+
+std::optional<core::NodeId> loss_node(const core::Graph& graph) {
+  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
+    const core::Op* op = graph.op(v);
+    if (op == nullptr || !graph.keep(v) || !core::is_loss(op->kind)) continue;
+    if (op->args[0].kind == core::Operand::Kind::node) return v;
+  }
+  return std::nullopt;
+}
 
 Batches::Batches(const Dataset& set, const core::Graph& graph, std::uint64_t seed, std::int64_t shift)
     : set_(set), seed_(seed), shift_(shift), dark_(set.pixels.empty() ? 0 : std::ranges::min(set.pixels)) {

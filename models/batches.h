@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -21,6 +22,10 @@ struct Batch {
   std::vector<InputValues> inputs;
   std::int64_t examples = 0;  ///< number of different examples; the rest of the batch repeats the first ones
 };
+
+/// Returns the node that computes the loss of a training step: the first kept loss that reads predictions of another
+/// node. Returns std::nullopt if there is none. O(nodes).
+std::optional<core::NodeId> loss_node(const core::Graph& graph);
 
 /// Divides a data set into batches for the inputs of a graph.
 ///

@@ -28,13 +28,9 @@ using core::NodeId;
 using core::OpKind;
 using models::Batch;
 
-/// Returns the node that computes the loss. The node must be kept and must read predictions that another node computes.
+/// Returns the node that computes the loss (models::loss_node()). Throws InputError if there is none.
 NodeId loss_node(const core::Graph& graph) {
-  for (NodeId v = 0; v < graph.node_count(); ++v) {
-    const core::Op* op = graph.op(v);
-    if (op == nullptr || !graph.keep(v) || !core::is_loss(op->kind)) continue;
-    if (op->args[0].kind == core::Operand::Kind::node) return v;
-  }
+  if (const std::optional<NodeId> node = models::loss_node(graph)) return *node;
   throw core::InputError(fmt::format("'{}' keeps no loss of predictions, so it cannot be trained", graph.name()));
 }
 

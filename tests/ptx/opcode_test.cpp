@@ -75,6 +75,8 @@ auto rounding(int mode, const F& f) {
 template <class R, class A>
 R cast(int mode, A value) {
   const volatile A operand = value;
+  // Clang converts 64-bit numbers without sign by a subtraction, whose result for 0 is -0 if it is rounded down.
+  if (operand == 0) return static_cast<R>(value);
   return rounding(mode, [&] { return static_cast<R>(operand); });
 }
 template <class A>
