@@ -3,6 +3,7 @@
 # or later. If all packages are installed, prints nothing and needs no root rights.
 #   scripts/install_deps.sh              the packages for building, testing and running everything
 #   scripts/install_deps.sh --command    only the packages for building the command
+#   scripts/install_deps.sh --clang      only the second compiler
 #   scripts/install_deps.sh --python     only the packages for `pip install .` in a virtual environment
 set -eu
 
@@ -17,9 +18,10 @@ case ${1:-} in
     [ "$distribution" != debian ] || browser='chromium chromium-driver python3-selenium'
     ;;
   --command) ;;
+  --clang) packages=clang-16 ;;
   --python) packages="$packages python3 python3-dev python3-venv" ;;
   *)
-    echo "usage: $0 [--command | --python]" >&2
+    echo "usage: $0 [--command | --clang | --python]" >&2
     exit 2
     ;;
 esac

@@ -14,6 +14,7 @@ fail() {
 }
 
 scripts/install_deps.sh || fail "what Cairn needs could not be installed"
+[ "$preset" != clang ] || scripts/install_deps.sh --clang || fail "Clang 16 could not be installed"
 # The solver engines for the tests are installed in the build folder, so that those of the user do not change.
 export CAIRN_ENGINES="${CAIRN_ENGINES:-$PWD/build/engines}"
 scripts/install_engines.sh || echo "Going on without solver engines: their tests are skipped"

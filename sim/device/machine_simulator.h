@@ -93,7 +93,7 @@ class MachineSimulator : public Simulator {
     require_no_transfers(batch);
     const auto bound = machine_.bind();
     InternalProfiles result;
-    for_pieces(batch, sizeof(core::Segment), [&](const BatchView<Id>& piece, std::int64_t first, bool /*orders*/) {
+    for_pieces(batch, 2 * sizeof(core::Segment), [&](const BatchView<Id>& piece, std::int64_t first, bool /*orders*/) {
       const BatchView<Id> all = batch.view<Id>();
       const std::int64_t last = first + piece.count - 1, steps = all.begin[last] + all.length[last] - all.begin[first];
       const auto found = machine_.template array<core::Segment>(steps);

@@ -31,7 +31,7 @@ class InternalSegments {
   }
   /// Ends the search. Then `room` holds count() segments, the last one first, and start() is the first entry of the
   /// profile.
-  CAIRN_HD void end() const {
+  CAIRN_HD void end() {
     if (count_ > 0) room_[count_ - 1] = front_;
   }
   CAIRN_HD std::int32_t count() const { return count_; }
@@ -70,8 +70,8 @@ class InternalSegments {
   const Id* steps_;
   std::int32_t last_, count_ = 0;
   core::Segment* room_;
-  core::Segment front_;  ///< the first of the segments found so far; the others are in room_
-  std::int64_t later_ = 0;
+  core::Segment front_;     ///< the first of the segments found so far; the others are in room_
+  std::int64_t later_ = 0;  ///< the entry of the profile that was taken last
 };
 
 }  // namespace cairn::sim::device

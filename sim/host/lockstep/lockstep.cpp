@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::int64_t kShortPositions = 0x7FFE;
 constexpr std::int64_t kShortSlots = 0xFFFF;
+constexpr std::int64_t kMostPadding = 16;  // entries by which a row is rounded up, at most (kTransposed in vectors.h)
 // If the arrays are larger than this, they do not stay in the cache, and evaluating candidates in lanes is slower than
 // evaluating them one by one.
 constexpr std::int64_t kCacheBytes = std::int64_t{16} << 20;
@@ -40,7 +41,7 @@ std::unique_ptr<Lockstep<Id>> make_lockstep(const device::TablesView<Id>& graph,
   const bool recomputes = longest > graph.node_count, is_short = longest <= kShortPositions;
   const bool costs_fit = graph.cost_once < INT64_MAX / Of::kMostOccurrences;
   const bool slots_fit =
-      !recomputes || (values + 8) * (Of::kMostOccurrences + 1) <= (is_short ? kShortSlots : INT32_MAX);
+      !recomputes || (values + kMostPadding) * (Of::kMostOccurrences + 1) <= (is_short ? kShortSlots : INT32_MAX);
   if (!costs_fit || !slots_fit || longest > INT32_MAX / 2 || values == 0) return nullptr;
   for (const ProcessorFamily& family : families()) {
     // An evaluation keeps two vectors of step numbers per value: the step that produces the value, and the step that

@@ -369,7 +369,7 @@ class Backend:
 def _compiled_without_plan(module, inputs):
     """Returns a function that computes a module that is not planned. ``aot_eager`` computes it, so that its bits are
     those of ``aot_eager``: AOTAutograd decomposes some operators, and leaves out draws that nothing reads, and seeds of
-    generators. A module that writes tensors and draws nothing, such as an optimizer's step, runs as it was captured:
+    generators. A module that writes its inputs and draws nothing, such as an optimizer's step, runs as it was captured:
     AOTAutograd computes all written values before it writes them, which takes memory. An argument that is a Mark needs
     the captured operations, too, because AOTAutograd's would not notice that they read a Mark."""
     if _private.only_writes(module):

@@ -229,7 +229,7 @@ class Compiling:
         updates = self.owner.options.updates
         if self.report.updated and self.left != len(updates.left):
             if self.left is not None and self.measured is not None:
-                self.measured.measure_again()
+                self.measured.measure_again(why="the optimizer's step updates parameters that the plan was to update")
             self.left = len(updates.left)
         if self.report.updated and updates.changes != self.changes:
             self.changes = updates.changes

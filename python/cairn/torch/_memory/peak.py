@@ -13,6 +13,7 @@ from .events import MemoryTrace, bytes_beyond, bytes_of
 
 
 _MOST_SIZES = 8  # largest number of different symbolic sizes that are measured
+_MOST_ALARMS = 8  # largest number of measurements of a graph that are requested because the allocator saw more bytes
 _AGAIN = 10  # a graph is measured again in its run number 10, 100, 1000, ..., because its memory may depend on the data
 
 
@@ -40,6 +41,7 @@ class Measured:
         # Whether a pass begins a run -> the largest number of bytes that such passes have added to the memory, with
         # everything that the peak leaves out, such as gradients of parameters.
         self.added = {}
+        self.alarms = 0  # number of measurements requested because the allocator saw more bytes
         if self.done:
             report.measured, report.measured_before = solved.measured, True
         self.forward_peak = None
@@ -60,12 +62,12 @@ class Measured:
         self.outputs_held = 0  # largest number of bytes of kept results that a backward pass does not get as arguments
         self.outputs = set()  # addresses of kept results, which count even if the caller has freed them
 
-    def measure_again(self, passing_over=0):
+    def measure_again(self, passing_over=0, why="settings or hooks have changed"):
         """Requests a new measurement, after ``passing_over`` runs that are not measured."""
         self.passed_over = max(self.passed_over, passing_over)
         self.sizes = set()
         self.report.measured, self.report.measured_before = None, False
-        self.report.not_measured = "is to be measured again, as settings or hooks have changed"
+        self.report.not_measured = f"is to be measured again, as {why}"
         self.wanted = True
         self._begin_if_free()
 
@@ -125,12 +127,14 @@ class Measured:
         """Runs a pass that is not measured. On a GPU, asks for a new measurement if the allocator's largest number of
         bytes shows that this pass has taken more than each measured one. Something else may have taken the memory at
         the same time, so the next run is measured before anything is told."""
-        before = _private.requested_bytes(self.trace.device) if begins in self.added else None
+        device = next((a.device for a in args if isinstance(a, torch.Tensor) and a.device.type == self.trace.device), None)
+        is_checked = begins in self.added and device is not None and self.alarms < _MOST_ALARMS
+        before = _private.requested_bytes(device) if is_checked else None
         result = run(args)
         if before is not None:
-            (present, highest), (_, highest_now) = before, _private.requested_bytes(self.trace.device)
+            (present, highest), (_, highest_now) = before, _private.requested_bytes(device)
             if highest_now > highest and highest_now - present > self.added[begins]:
-                self.added[begins] = highest_now - present  # so that the same excess asks once only
+                self.alarms += 1
                 self.wanted = True
         return result
 

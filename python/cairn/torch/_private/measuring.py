@@ -182,11 +182,12 @@ def history_can_be_recorded():
 
 
 def requested_bytes(device):
-    """Returns the bytes that this process has requested from CUDA's caching allocator: (those in memory now, the
-    largest number that ever was). Returns None for other devices and allocators. Takes some microseconds."""
-    if device != "cuda" or not torch.cuda.is_initialized() or torch.cuda.get_allocator_backend() != "native":
+    """Returns the bytes that this process has requested from CUDA's caching allocator on a device: (those in memory now,
+    the largest number that ever was). Returns None for other kinds of devices, and for other allocators. Takes some
+    microseconds."""
+    if device.type != "cuda" or not torch.cuda.is_initialized() or torch.cuda.get_allocator_backend() != "native":
         return None
-    found = torch.cuda.memory_stats_as_nested_dict()["requested_bytes"]["all"]
+    found = torch.cuda.memory_stats_as_nested_dict(device)["requested_bytes"]["all"]
     return found["current"], found["peak"]
 
 

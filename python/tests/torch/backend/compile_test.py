@@ -298,8 +298,8 @@ class Sizes(harness.Fresh):
         self.assertIsNot(chosen.report.kept, True)
         self.assertIn("data decide which code cond", str(chosen.report))
 
-    def larger_from(self, first, last):
-        """Runs the steps 1 to ``last`` of a model that takes more memory from step ``first`` on. Returns the number of
+    def measured_at(self, larger, last):
+        """Runs the steps 1 to ``last`` of a model that takes more memory in the steps ``larger``. Returns the number of
         the first step at whose end the report contains this memory, and what Cairn has told."""
         def loss(x):
             y = torch.nn.functional.gelu(self.model(x))
@@ -309,7 +309,7 @@ class Sizes(harness.Fresh):
         compiled = torch.compile(loss, backend=chosen)
         with harness.told() as told:
             for number in range(1, last + 1):
-                compiled(torch.full((64, 16), 0.5 if number < first else -0.5)).backward()
+                compiled(torch.full((64, 16), -0.5 if number in larger else 0.5)).backward()
                 self.model.zero_grad()
                 if found is None and chosen.report.measured > 64 * 64 * 16 * 4:
                     found = number
@@ -318,24 +318,29 @@ class Sizes(harness.Fresh):
 
     def test_later_steps_are_measured_again(self):
         """Tests that the 10th step, the 100th step, and so on are measured again."""
-        number, told = self.larger_from(9, 10)
+        number, told = self.measured_at((9, 10), 10)
         self.assertEqual(number, 10)
         self.assertRegex(told[-1], "promised a peak of .*, measured ")
 
     def test_a_step_is_measured_again_if_the_allocator_saw_more_bytes(self):
-        """Tests with a stand-in for CUDA's allocator, whose largest number of bytes rises in the forward pass of the
-        third step. A step asks the allocator before and after each of its two passes, and the first step is measured
-        without it."""
-        for first_call, expected in ((6, 4), (8, 4), (10, 5), (None, None)):
-            calls = []
+        """Tests with a stand-in for CUDA's allocator, whose largest number of bytes rises in one or several passes. A step
+        asks the allocator before and after each of its two passes; a measured step, such as the first, does not ask."""
+        every = range(3, 9)
+        for calls_that_rise, larger, expected in (
+                ({6}, every, 4), ({8}, every, 4), ({10}, every, 5), ((), every, None),
+                # The step after the first alarm, step 4, is measured but small; the step after the second alarm is large.
+                ({6, 10}, (3, 5, 6), 6)):
+            calls, rises = [], []
 
             def requested(device):
                 calls.append(device)
-                return 1000, 1000 + 10**9 * (first_call is not None and len(calls) >= first_call)
+                rises.extend(calls_that_rise & {len(calls)} if calls_that_rise else ())
+                return 1000, 1000 + 10**9 * len(rises)
 
             torch._dynamo.reset()
-            with self.subTest(first_call=first_call), unittest.mock.patch("cairn.torch._private.requested_bytes", requested):
-                self.assertEqual(self.larger_from(3, 6)[0], expected)
+            with self.subTest(calls_that_rise=calls_that_rise), unittest.mock.patch(
+                    "cairn.torch._private.requested_bytes", requested):
+                self.assertEqual(self.measured_at(larger, 8)[0], expected)
 
     def test_a_size_that_is_a_remainder(self):
         """Tests a size that is a remainder. x.shape[0] % 16 is not largest for the largest input, so a plan for one

@@ -44,15 +44,15 @@ class Measuring(unittest.TestCase):
         self.assertFalse(_private.profiler_runs())
 
     def test_requested_bytes(self):
-        self.assertIsNone(_private.requested_bytes("cpu"))
+        self.assertIsNone(_private.requested_bytes(torch.device("cpu")))
         allocator = {"requested_bytes": {"all": {"current": 5, "peak": 7, "allocated": 30, "freed": 25}}}
         with unittest.mock.patch.multiple(
                 torch.cuda, is_initialized=lambda: True, get_allocator_backend=lambda: "native",
-                memory_stats_as_nested_dict=lambda: allocator):
-            self.assertEqual(_private.requested_bytes("cuda"), (5, 7))
+                memory_stats_as_nested_dict=lambda device: allocator):
+            self.assertEqual(_private.requested_bytes(torch.device("cuda")), (5, 7))
         if torch.cuda.is_available():
             block = torch.empty(1000, device="cuda")
-            present, highest = _private.requested_bytes("cuda")
+            present, highest = _private.requested_bytes(block.device)
             self.assertLessEqual(block.nbytes, present)
             self.assertLessEqual(present, highest)
 

@@ -369,7 +369,7 @@ class Steps(harness.Fresh):
     def test_a_part_without_gradients_is_decomposed(self):
         """Tests an operator that AOTAutograd decomposes, so that its bits differ from those of the operator's kernel."""
         def larger(x):
-            return torch.nn.functional.interpolate(x[None, None], size=(7, 11), mode="bilinear")[0, 0]
+            return torch.nn.functional.interpolate(x[None, None], size=(7, 11), mode="bilinear")[0, 0].mul_(2)
 
         def trained(compile_step):
             torch._dynamo.reset()
