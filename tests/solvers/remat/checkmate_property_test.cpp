@@ -166,8 +166,11 @@ Graph layered(NodeId nodes) {
   shape.inputs.resize(static_cast<std::size_t>(nodes));
   shape = tests::layered_shape(random, shape, nodes);
   core::GraphBuilder builder;
-  for (const std::vector<NodeId>& inputs : shape.inputs)
-    builder.add(tests::make_node("", random.between(1, 1000), inputs, random.between(1, 100)));
+  for (const std::vector<NodeId>& inputs : shape.inputs) {
+    // Two statements, because compilers draw the arguments of one call in different orders.
+    const std::int64_t cost = random.between(1, 100);
+    builder.add(tests::make_node("", random.between(1, 1000), inputs, cost));
+  }
   return builder.build();
 }
 

@@ -225,7 +225,7 @@ TEST_CASE("H-ILP keeps to limits", "[level]") {
 TEST_CASE("H-ILP is the optimum of what it counts, with corrections and without", "[level]") {
   if (no_engine()) return;
   int pairs = 0, infeasible = 0, dearer = 0;
-  tests::for_each_seed(700, [&](Random& random) {
+  tests::for_each_seed(2000, [&](Random& random) {
     const Case level = random_case(random, random.chance(50), random.chance(20), 1500);
     CAPTURE(show(level), level.problem.inner);
     const Measures flat = all_choices(level);

@@ -314,6 +314,16 @@ LinearSum Program::held_at(std::int32_t t, std::int32_t k, std::span<const Way::
   return held;
 }
 
+std::int64_t Program::negative_scratch() const {
+  std::int64_t bytes = 0;
+  for (const LevelProblem::Part& part : model.problem.parts) {
+    for (const std::vector<NodeId>* nodes : {&part.layer.forward, &part.layer.backward}) {
+      for (const NodeId v : *nodes) bytes -= std::min<std::int64_t>(model.graph.scratch(v), 0);
+    }
+  }
+  return bytes;
+}
+
 bool Program::goes_on() {
   constexpr std::size_t kMostTerms = 30'000'000;
   complete_ = complete_ && memory_terms_ <= kMostTerms && !building_.expired_now();
@@ -331,6 +341,9 @@ void Program::add_memory(std::int32_t t) {
       LinearSum held;
       std::vector<LinearTerm> own;
     };
+    // If k does not run again in this phase, the row must not limit what is held. Mostly it does not, because another
+    // row limits the same bytes. But after a step with negative scratch, more can be held than during the step.
+    const std::int64_t slack = k == t ? 0 : negative_scratch();
     std::vector<Row> rows;
     for (std::size_t w = 0; w < node.ways.size(); ++w) {
       const Variable run = node.backward ? runs_backward(k, w) : run_[t][k][w];
@@ -346,18 +359,20 @@ void Program::add_memory(std::int32_t t) {
           rows.push_back({held, {}});
           row = rows.end() - 1;
         }
-        row->held.fixed = std::max(row->held.fixed, held.fixed);
+        // The fixed bytes of pieces differ only in the first run of k, which takes place in exactly one way. So the
+        // difference to the row's fixed bytes counts as bytes of the way.
+        const std::int64_t bytes = piece.bytes + held.fixed - row->held.fixed + slack;
         if (!row->own.empty() && row->own.back().variable == run) {
-          row->own.back().factor = std::max(row->own.back().factor, piece.bytes);
+          row->own.back().factor = std::max(row->own.back().factor, bytes);
         } else {
-          row->own.push_back({run, piece.bytes});
+          row->own.push_back({run, bytes});
         }
       }
     }
     for (Row& row : rows) {
       row.held.terms.insert(row.held.terms.end(), row.own.begin(), row.own.end());
       row.held.merge();
-      memory_.push_back({t, k, std::move(row.held.terms), budget_.peak - row.held.fixed});
+      memory_.push_back({t, k, std::move(row.held.terms), budget_.peak - row.held.fixed + slack});
     }
   }
 }

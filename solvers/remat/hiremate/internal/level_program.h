@@ -105,6 +105,10 @@ class Program {
   /// k are not counted.
   LinearSum held_at(std::int32_t t, std::int32_t k, std::span<const Way::Read> still) const;
 
+  /// Returns the number of bytes of negative scratch in the level. Memory after a step can exceed the memory during the
+  /// step by at most this number.
+  std::int64_t negative_scratch() const;
+
   bool goes_on();
 
   void add_memory(std::int32_t t);
