@@ -507,8 +507,8 @@ class Updated(unittest.TestCase):
 
         with self.assertWarnsRegex(cairn.torch.CairnWarning, "was left to the optimizer's step"):
             found = self.trained(lambda: net(adam), "min", between=add)
-        self.assertTrue(all(torch.equal(a, b) for a, b in zip(self.trained(lambda: net(adam), None)[1], found[1])))
         self.assertIs(found[-1].kept, False)  # the step after the one that told it was measured again
+        self.assertTrue(all(torch.equal(a, b) for a, b in zip(self.trained(lambda: net(adam), None)[1], found[1])))
 
     def test_an_optimizer_of_other_parameters_is_told(self):
         model, optimizer, loss_of, inputs = net(adam)
