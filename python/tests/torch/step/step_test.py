@@ -394,6 +394,29 @@ class Steps(harness.Fresh):
         torch.nn.Linear(8, 11)
         self.assertFalse(torch.equal(larger(torch.randn(8, 8)), expected[1]))  # otherwise, the kernel would do, too
 
+    def test_updates_that_are_left_to_the_optimizer_are_measured(self):
+        model = torch.nn.Sequential(*(torch.nn.Linear(128, 128) for _ in range(6)))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+
+        def train_step(x):
+            optimizer.zero_grad()
+            loss = model(x).square().mean()
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        step = cairn.torch.step(train_step, "min", optimizer=optimizer, work_limit=WORK)
+        kept = []
+        with harness.cairn_warnings("ignore"):
+            for number in range(5):
+                if number == 3:
+                    for parameter in model.parameters():
+                        parameter.register_post_accumulate_grad_hook(lambda p: None)
+                step(torch.ones(16, 128))
+                kept.append(step.report.kept)
+        self.assertEqual(kept[2:], [True, True, False])
+        self.assertGreater(step.report.measured, 3 * step.report.promised)
+
     def test_a_loss_in_the_second_graph_is_not_told(self):
         first, second = (torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Tanh(), torch.nn.Linear(64, 64)) for _ in range(2))
 

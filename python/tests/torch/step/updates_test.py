@@ -502,12 +502,10 @@ class Updated(unittest.TestCase):
     def test_a_hook_that_comes_later_is_told(self):
         def add(optimizer, number):
             if number == 2:
-                for parameter in optimizer.param_groups[0]["params"]:
-                    parameter.register_post_accumulate_grad_hook(lambda p: None)
+                optimizer.param_groups[0]["params"][4].register_post_accumulate_grad_hook(lambda p: None)
 
         with self.assertWarnsRegex(cairn.torch.CairnWarning, "was left to the optimizer's step"):
             found = self.trained(lambda: net(adam), "min", between=add)
-        self.assertIs(found[-1].kept, False)  # the step after the one that told it was measured again
         self.assertTrue(all(torch.equal(a, b) for a, b in zip(self.trained(lambda: net(adam), None)[1], found[1])))
 
     def test_an_optimizer_of_other_parameters_is_told(self):
