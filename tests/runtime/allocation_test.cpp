@@ -75,9 +75,8 @@ core::Graph convolutions() {
 
 TEST_CASE("the counter sees allocations") {
   const long before = allocations;
-  std::vector<int> one(100);
-  const volatile int* const first = one.data();  // without a volatile access, Clang removes the allocation
-  CHECK(first[99] == 0);
+  void* const one = ::operator new(100);  // Clang removes the allocation of a vector that nothing else reads
+  ::operator delete(one);
   CHECK(allocations == before + 1);
 }
 
