@@ -26,9 +26,9 @@ class Undominated {
   explicit Undominated(const core::Graph& graph) : graph_(&graph) {}
 
   /// Adds the valid candidates of a batch. numbers[c] identifies candidate c, for example by its index in a generator's
-  /// sequence. The numbers must ascend, within a call and from call to call. Takes at
-  /// most 16 bytes of memory per step of the batch, and 32 with transfers. Takes the time of
-  /// Simulator::internal_profiles() and of DominanceSet::non_dominated().
+  /// sequence. The numbers must ascend, within a call and from call to call. Takes at most 16 bytes of memory per step
+  /// of the batch, and 32 with transfers. Takes the time of Simulator::internal_profiles() and of
+  /// DominanceSet::non_dominated().
   void add(Simulator& simulator, const ScheduleBatch& batch, std::span<const std::int64_t> numbers);
 
   std::int64_t candidates() const { return candidates_; }                ///< number of valid candidates that were added
