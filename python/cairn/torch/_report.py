@@ -330,14 +330,17 @@ class Report:
     @property
     def kept(self):
         """Returns False if a measured peak was above the promised one, None if that is not known for all graphs
-        (``unknown`` is not empty), and otherwise True."""
+        (``unknown`` is not empty), and otherwise True. If graphs ran in several threads at the same time, returns None,
+        because what was measured may include the memory of several passes."""
         broken = any(g.kept is False for g in self.graphs) or (self.together and self.together.broken)
-        return False if broken else None if self.unknown else True
+        return False if broken and not self.overlapping else None if self.unknown else True
 
     @property
     def broken_by(self):
         """Returns texts that say where a measured peak was above the promised one: for a single graph, the operation;
         for several graphs together, the pass of a graph. Empty if ``kept`` is not False."""
+        if self.overlapping:
+            return []
         found = [f"{g.name}: {g.broken_by or 'an operation'}" for g in self.graphs if g.kept is False]
         return found + ([self.together.measured_at] if self.together and self.together.broken else [])
 

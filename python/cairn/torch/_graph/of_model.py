@@ -11,6 +11,7 @@ import cairn
 from .. import _private
 from .._plan.partition import Options, prepare
 from .._rewrite.tangents import expect_missing
+from .kept_state import KeptState
 
 
 class _Traced(Exception):
@@ -25,8 +26,8 @@ def graph(model, inputs, *, device=None, backward=True, name=None):
     """Returns the training step of ``model(*inputs)`` as a cairn.Graph. The graph has the forward pass and, unless
     ``backward`` is False, the backward pass.
 
-    Nothing is computed or allocated, because the model is traced with fake tensors. So the model can be larger than the
-    memory of this machine: build it under ``torch.device("meta")``. Its inputs may be meta tensors, too.
+    Nothing is computed or allocated, because the model is traced with fake tensors, and the model stays as it was. So the
+    model can be larger than the memory of this machine: build it under ``torch.device("meta")``. Its inputs may be meta tensors, too.
 
     device: the device on which tensors are assumed to be, such as "cuda". None: the device on which they are, or "cpu"
     for meta tensors. Costs are estimated for this device. If this machine has no GPU, torch traces the operations that
@@ -58,13 +59,17 @@ def traced_step(model, inputs, *, device=None, backward=True, name=None):
     with torch.inference_mode(False):
         mode, fakes = _private.fake_like(given, here)
     split = len(state)
+    kept = KeptState((model, inputs))
 
     def function(*given):
         leaves = list(flat)
         for i, tensor in zip(positions, given[split:]):
             leaves[i] = tensor
-        with _private.replaced_tensors(model, dict(zip(state, given))):
-            out = model(*pytree.tree_unflatten(leaves, structure))
+        try:
+            with _private.replaced_tensors(model, dict(zip(state, given))):
+                out = model(*pytree.tree_unflatten(leaves, structure))
+        finally:
+            kept.restore()
         tensors = [leaf for leaf in pytree.tree_leaves(out) if isinstance(leaf, torch.Tensor)]
         if not tensors:
             raise cairn.InputError("graph: the model returns no tensor")
@@ -79,7 +84,8 @@ def traced_step(model, inputs, *, device=None, backward=True, name=None):
     if not backward:
         fakes = [f.detach() for f in fakes]
     try:
-        with mode, torch.inference_mode(False), torch.set_grad_enabled(backward), _private.compiling_flag(True):
+        with (_private.compile_lock(), mode, torch.inference_mode(False), torch.set_grad_enabled(backward),
+              _private.compiling_flag(True)):
             _private.trace_functional(function, fakes, on_joint=joint, on_module=alone)(*fakes)
     except _Traced as traced:
         primals = [n for n in traced.joint.graph.nodes if n.op == "placeholder" and _private.is_primal(n)]

@@ -108,7 +108,7 @@ def uncounted_memory(size):
     """Returns memory of the host outside of torch's allocator, as a tensor of bytes. Its alignment is that of torch's
     tensors, so that the alignment of a copy depends only on its offset."""
     if size == 0:  # happens if a size depends on data; frombuffer() refuses 0 bytes
-        return torch.empty(0, dtype=torch.uint8)
+        return torch.empty(0, dtype=torch.uint8, device="cpu")
     memory = bytearray(size + _private.ALIGNMENT)
     start = -torch.frombuffer(memory, dtype=torch.uint8).data_ptr() % _private.ALIGNMENT
     return torch.frombuffer(memory, dtype=torch.uint8, offset=start, count=size)
@@ -145,7 +145,7 @@ class StreamCopies:
 
     @staticmethod
     def host_memory(size):
-        return torch.empty(size, dtype=torch.uint8, pin_memory=True)
+        return torch.empty(size, dtype=torch.uint8, device="cpu", pin_memory=True)
 
     def begin(self, host, value, out):
         stream = self.out if out else self.back

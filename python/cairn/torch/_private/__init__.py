@@ -20,8 +20,8 @@ from .distributed import (DataParallel, average, collective_store, gradients_are
                           wait_tensors)
 from .drawing import only_writes
 from .front_end import (RESTARTS, asked_by_tracer, compile_again, compiled_code, compiled_frame, evaluates,
-                        left_to_python, register_backend, runs_uncompiled, shows_frames, sizes_differentiated, suppresses_errors,
-                        tell_of_limits)
+                        left_to_python, others_compile, register_backend, runs_uncompiled, shows_frames, sizes_differentiated,
+                        suppresses_errors, tell_of_limits)
 from .joint import (check_version, checkpoint_policy, extract, is_backward, is_primal, is_tangent, modules_of, outputs,
                     saved_by_compiled_hooks, set_side, tell_sides)
 from .measuring import (AllocatorHistory, allocations, history_can_be_recorded, is_out_of_memory, kernel_settings,
@@ -29,8 +29,8 @@ from .measuring import (AllocatorHistory, allocations, history_can_be_recorded, 
                         quiet_profiler, requested_bytes)
 from .operators import overloads, qualified_name
 from .optimizers import after_any_step, before_any_step, without_hooks
-from .running import (as_plain_tensors, autocasts, boxed, called_boxed, compiling_flag, generator_states, left_alone, modes_of_user,
-                      no_autocast, no_modes, set_generator_states, unbatched)
+from .running import (as_plain_tensors, autocasts, boxed, called_boxed, compile_lock, compiling_flag, generator_states, left_alone,
+                      modes_of_user, no_autocast, no_modes, set_generator_states, unbatched)
 from .sizes import (DATA_SIZE, OnlyPresentSizes, bound_sizes, hint, input_sizes, is_sized_by_data, is_sym,
                     may_exceed_plan, pin_sizes, plan_exactly, plans_for_larger, shape_env_of,
                     sized_by_data)

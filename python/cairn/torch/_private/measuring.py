@@ -85,8 +85,12 @@ class _Prepared:
     def _noting(self, function, prepared):
         @functools.wraps(function)
         def noted(*args, **kwargs):
-            self.now = prepared
-            return function(*args, **kwargs)
+            before, self.now = self.now, prepared
+            try:
+                return function(*args, **kwargs)
+            except BaseException:
+                self.now = before
+                raise
 
         return noted
 

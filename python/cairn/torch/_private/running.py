@@ -50,9 +50,9 @@ class SharedContext:
 
     def __enter__(self):
         with self.lock:
-            self.entered += 1
-            if self.entered == 1:
+            if self.entered == 0:
                 self.begin()
+            self.entered += 1
 
     def __exit__(self, *error):
         with self.lock:
@@ -89,12 +89,17 @@ def unbatched():
             torch._C._vmapmode_increment_nesting()
 
 
+def compile_lock():
+    """Returns the lock that a thread holds while torch.compile compiles a function in it."""
+    return torch._dynamo.convert_frame.compile_lock
+
+
 @contextlib.contextmanager
 def compiling_flag(value):
     """Within this context, torch.compiler.is_compiling() returns ``value``. If the flag is True, optimizers choose
     other implementations, and models avoid what cannot be traced, such as decisions that depend on data. All threads
-    share the flag. So only code that runs within a compilation or a trace may use this context: only one compilation or
-    trace runs at a time."""
+    share the flag, and each compilation sets it and restores it at its end. So only code that runs within a compilation
+    or within compile_lock() may use this context."""
     before, torch.compiler._is_compiling_flag = torch.compiler._is_compiling_flag, value
     try:
         yield

@@ -287,19 +287,34 @@ class _AsInForward(torch.fx.Interpreter):
         return super().call_function(target, args, kwargs)
 
     def run_node(self, node):
-        with _as_in_forward(self.default_dtype) if node.meta.get(_OF_FORWARD) else contextlib.nullcontext():
+        if not node.meta.get(_OF_FORWARD):
+            return super().run_node(node)
+        with _private.no_autocast(), _with_default(self.default_dtype if _may_use_default(node) else None):
             return super().run_node(node)
 
 
 @contextlib.contextmanager
-def _as_in_forward(default_dtype):
+def _with_default(dtype):
+    """Returns a context in which ``dtype`` is torch's default dtype. All threads share the default dtype, so it is left
+    alone if it is equal, or if ``dtype`` is None."""
     present = torch.get_default_dtype()
-    torch.set_default_dtype(default_dtype)
+    if dtype in (None, present):
+        yield
+        return
+    torch.set_default_dtype(dtype)
     try:
-        with _private.no_autocast():
-            yield
+        yield
     finally:
         torch.set_default_dtype(present)
+
+
+def _may_use_default(node):
+    """Returns whether the result of a node may depend on torch's default dtype. That of torch's own operators does not if
+    they read a floating-point tensor, because such a tensor decides the type of the result."""
+    if not isinstance(node.target, torch._ops.OpOverload) or node.target.namespace not in ("aten", "prims"):
+        return True
+    values = [n.meta.get("val") for n in node.all_input_nodes]
+    return not any(isinstance(v, torch.Tensor) and (v.is_floating_point() or v.is_complex()) for v in values)
 
 
 def recomputing_as_in_forward(module, run, default_dtype):

@@ -253,7 +253,7 @@ class Watch:
             # next step only. They count if one of the latest rounds had such runs, too, as in the steps of a GAN.
             if unfinished - known:
                 return
-            if _run_in_several_threads():
+            if _run_in_several_threads() or _private.others_compile():
                 self.owner.report.threaded = True
                 return
             # The plan of another backend may have freed graphs during the round.

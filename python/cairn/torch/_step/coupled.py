@@ -1,12 +1,16 @@
 """Rejects optimizers that do not update each parameter independently of the others."""
 
 import collections
+import contextlib
+import random
 import warnings
 
+import numpy
 import torch
 
 import cairn
 
+from .. import _private
 from .._errors import CairnWarning
 from .one_parameter import FIRST_STEPS, Owner, alone, are_same, copied_with, laid_out_as, settings_of, step_alone
 
@@ -19,6 +23,19 @@ _LARGE = 1 << 18  # largest number of elements of parameters that are tested bec
 
 
 def refuse_coupled(optimizer):
+    """Raises an error unless the optimizer updates each parameter independently. No other thread compiles meanwhile,
+    because torch's optimizers compute in another way while torch compiles. Random generators keep their states."""
+    with _private.compile_lock(), _private.compiling_flag(False), _private.no_modes(), _kept_generators():
+        _refuse_coupled(optimizer)
+    name = type(optimizer).__name__
+    if not type(optimizer).step.__module__.startswith("torch.optim."):
+        warnings.warn(
+            f"optimizer: {name} is not one of torch.optim, and was only tested: its first {len(_SCALES)} steps update small "
+            "parameters one by one with the same bits. If it couples parameters later or only large ones, leave out "
+            "optimizer=, because results would differ", CairnWarning, stacklevel=4)
+
+
+def _refuse_coupled(optimizer):
     """Raises an error unless the optimizer updates each parameter independently. The test runs on copies of small
     parameters: the two smallest of each group and each kind (_smallest). All kinds are tested, because some optimizers
     treat matrices differently from vectors, or let the type of the first parameter decide a setting for all
@@ -73,11 +90,17 @@ def refuse_coupled(optimizer):
     except Exception as error:  # raised, for example, if step() needs a closure
         raise cairn.InputError(f"optimizer: {name} cannot update one parameter at a time: {type(error).__name__}: "
                                f"{' '.join(str(error).split())}") from error
-    if not type(optimizer).step.__module__.startswith("torch.optim."):
-        warnings.warn(
-            f"optimizer: {name} is not one of torch.optim, and was only tested: its first {len(_SCALES)} steps update small "
-            "parameters one by one with the same bits. If it couples parameters later or only large ones, leave out "
-            "optimizer=, because results would differ", CairnWarning, stacklevel=4)
+
+
+@contextlib.contextmanager
+def _kept_generators():
+    """Returns a context after which the random generators of Python and numpy have the same states as before."""
+    states = random.getstate(), numpy.random.get_state()
+    try:
+        yield
+    finally:
+        random.setstate(states[0])
+        numpy.random.set_state(states[1])
 
 
 def is_trained(parameter):

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import weakref
 
 import torch
 from torch.utils import _pytree as pytree
@@ -71,6 +72,8 @@ class Step:
     def __init__(self, function, made):
         functools.update_wrapper(self, function, updated=())
         self._backend = made
+        if made.options.updates is not None:
+            weakref.finalize(self, made.options.updates.forget).atexit = False
         self._run = torch.compile(function, backend=made)
         self._done = 0  # number of calls that ended without an error
 
@@ -116,7 +119,7 @@ class Step:
         if ran and self._backend.continues:
             self._backend.runs_without_budget(
                 "a part of the model before the graph of this step runs without a budget, because torch.compile cannot compile it "
-                "(TORCH_LOGS=graph_breaks names what)")
+                "(TORCH_LOGS=graph_breaks names what), or because all it does is to write its inputs")
         return result
 
     def _counted(self, *args, **kwargs):

@@ -120,6 +120,13 @@ class Updates:
         # instead: some settings are counters that are 0 only before it.
         self._kinds = None
 
+    def forget(self):
+        """Drops the optimizers and their parameters. Compiled graphs keep this object as long as torch keeps the graphs,
+        i.e. longer than the caller keeps the step."""
+        self.optimizers, self.averages = [], Averages()
+        for kept in (self._owners, self._zeroing, self._inputs, self._hidden):
+            kept.clear()
+
     # --- While a graph is compiled
 
     def of_inputs(self, inputs):

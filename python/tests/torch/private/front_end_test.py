@@ -3,6 +3,7 @@ and that it tells which graphs it captures and which functions it stops compilin
 
 import os
 import sys
+import threading
 import unittest
 
 import torch
@@ -179,6 +180,35 @@ class FrontEnd(unittest.TestCase):
                     run(torch.ones(3)), run(torch.ones(4))
                     _private.compile_again(function.__code__, as_first_time)
                 self.assertEqual(symbolic, [False, True, False, True] if as_first_time else [False, True, True])
+
+    def test_compile_again_while_another_thread_compiles(self):
+        """Tests that compile_again() then does nothing: the other thread has a pointer to the compiled variants."""
+        compiled, began, may_end = [], threading.Event(), threading.Event()
+
+        def slow(module, _):
+            began.set()
+            may_end.wait()
+            return module.forward
+
+        def function(x):
+            return x.sin()
+
+        torch._dynamo.reset()
+        run = torch.compile(function, backend=lambda module, _: compiled.append(None) or module.forward)
+        run(torch.ones(3))
+        thread = threading.Thread(target=lambda: torch.compile(lambda x: x.cos(), backend=slow)(torch.ones(3)))
+        thread.start()
+        began.wait()
+        self.assertTrue(_private.others_compile())
+        _private.compile_again(function.__code__)
+        may_end.set()
+        thread.join()
+        self.assertFalse(_private.others_compile())
+        run(torch.ones(3))
+        self.assertEqual(len(compiled), 1)
+        _private.compile_again(function.__code__)
+        run(torch.ones(3))
+        self.assertEqual(len(compiled), 2)
 
     def test_register_backend(self):
         used = []
