@@ -2,6 +2,7 @@
 
 import collections
 import types
+import weakref
 
 import torch
 
@@ -10,7 +11,6 @@ _CONTAINERS = (dict, collections.OrderedDict, collections.defaultdict, list, set
 
 # Objects of these types are not looked into: what a forward pass changes there is not a state of the model.
 _OTHERS = (torch.Tensor, torch.Generator, type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType)
-
 
 # Objects within objects that are looked into, counted from a module. A cache of keys and values has two levels. More would
 # lead from a module that knows its trainer to whole data sets.
@@ -27,7 +27,7 @@ class KeptState:
         seen, waiting = set(), [(model, 0)]  # (value, number of objects that are no modules on the way to it)
         while waiting:
             value, depth = waiting.pop()
-            if id(value) in seen:
+            if id(value) in seen or type(value) in weakref.ProxyTypes:  # what a proxy stands for may be gone
                 continue
             seen.add(id(value))
             if type(value) in _CONTAINERS:
