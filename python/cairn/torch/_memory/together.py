@@ -294,11 +294,13 @@ class Alive:
             _running[thread] = self
         try:
             if others:
+                is_known = self.owner.report.overlapping
                 for alive in (self, *others):
                     alive.owner.report.overlapping = True
-                self.owner.tell(
-                    f"{self.report.name} runs while another thread runs {others[0].report.name}: a promise is for one pass "
-                    "at a time, and the memory of passes that run at the same time adds up")
+                if not is_known:
+                    self.owner.tell(
+                        f"{self.report.name} runs while another thread runs {others[0].report.name}: a promise is for one pass "
+                        "at a time, and the memory of passes that run at the same time adds up")
             yield
         finally:
             with _lock:
