@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -38,7 +39,8 @@ class LockstepOf final : public Lockstep<Id> {
         node_width_(rounded_up(graph.node_count)),
         width_(rounded_up(graph.value_count)),
         row_(longest + 64),
-        plane_count_(longest > graph.node_count ? kPlanes : 1) {
+        plane_count_(longest > graph.node_count ? kPlanes : 1),
+        reads_(graph.reader_begin[graph.value_count]) {
     for (std::int32_t v = 0; v < graph.node_count; ++v) has_scratch_ |= graph.in_bytes.scratch[v] != 0;
     const auto of_plane = static_cast<std::size_t>(width_), planes = static_cast<std::size_t>(plane_count_);
     positions_.resize(of_plane * kLanes * planes);
@@ -110,8 +112,7 @@ class LockstepOf final : public Lockstep<Id> {
 
  private:
   /// Finds, in every candidate, the last reads: for each value, the step that reads it last. No candidate may
-  /// recompute. Then calls evaluate(lane) for each valid candidate; during the call, rows_ holds the candidate's last
-  /// reads.
+  /// recompute. Then calls evaluate(lane) for each valid candidate.
   template <class Evaluate>
   void for_valid_orders(const Row<Id>* rows, int count, const Evaluate& evaluate) {
     for (int lane = 0; lane < kLanes; lane += kGroup) {
@@ -120,7 +121,6 @@ class LockstepOf final : public Lockstep<Id> {
     }
     const Positions bad = last_reads<false>();
     for (int lane = 0; lane < count; ++lane) {
-      if (lane % kGroup == 0) to_rows(lane, 0);
       if (bad[lane] == 0) evaluate(lane);
     }
   }
@@ -138,14 +138,8 @@ class LockstepOf final : public Lockstep<Id> {
     find_most(0, kLanes);
     const Positions bad = last_reads<true>();
     for (int lane = 0; lane < count; ++lane) {
-      if (lane % kGroup == 0) {
-        for (int plane = 0; plane < planes_; ++plane) to_rows(lane, plane);
-      }
       done[lane] = !too_many_[lane];
       if (!too_many_[lane] && bad[lane] == 0) evaluate(lane);
-      if (lane % kGroup == kGroup - 1 || lane == count - 1) {
-        for (int plane = 1; plane < planes_; ++plane) clear_rows(plane);
-      }
     }
     for (std::int32_t v = 0; v < graph_.node_count; ++v) {  // clears positions_ for the next run
       for (int plane = 1; plane < most_.data()[v]; ++plane) at(positions_, plane, v) = Positions{};
@@ -154,6 +148,9 @@ class LockstepOf final : public Lockstep<Id> {
 
   static constexpr int kPlanes = Lockstep<Id>::kMostOccurrences;
   static constexpr int kGroup = kTransposed;  ///< number of lanes that are transposed at once, called a group
+  /// Number of reads before a row of positions_ is needed at which it is fetched into the fast caches. Between 24 and
+  /// 600, the time is the same within the noise.
+  static constexpr std::int32_t kAhead = 64;
   static constexpr Position kNever = std::numeric_limits<Position>::max();
   /// One entry per lane: the number of a node's step plus 1, or 0 if the node does not occur.
   using Positions = typename VectorOf<Position, kLanes>::Type;
@@ -172,6 +169,11 @@ class LockstepOf final : public Lockstep<Id> {
   /// Returns the positions of occurrence number `plane` of every node, for one of the lanes of a group.
   Position* plane_row(int lane_of_group, int plane) const {
     return rows_.data() + (static_cast<std::size_t>(lane_of_group) * plane_count_ + plane) * width_;
+  }
+
+  /// Returns the last reads of one candidate: those of its values' first occurrences, followed by the other planes.
+  Position* last_of(int lane) const {
+    return last_.data() + static_cast<std::size_t>(lane) * plane_count_ * static_cast<std::size_t>(width_);
   }
 
   // The loops below use only local variables. Otherwise the compiler would have to assume that every store to an array
@@ -259,46 +261,54 @@ class LockstepOf final : public Lockstep<Id> {
       for (int i = 0; i < kGroup; ++i) std::memset(plane_row(i, plane) + v, 0, kGroup * sizeof(Position));
     }
   }
-  /// Copies the entries of one group of lanes from last_ to rows_.
-  void to_rows(int lane, int plane) {
-    const std::size_t stride = static_cast<std::size_t>(plane_count_) * width_;
-    for (std::int32_t v = 0; v < width_; v += kGroup) {
-      if (plane > 0 && !any_of_block(v, plane)) continue;
-      transpose<kGroup>(last_.data() + (static_cast<std::size_t>(plane) * width_ + v) * kLanes + lane, kLanes,
-                        plane_row(0, plane) + v, stride);
-    }
-  }
-
   static Positions greater(Positions a, Positions b) { return a > b ? a : b; }
   static Positions smaller(Positions a, Positions b) { return a < b ? a : b; }
 
   /// Stores in last_, for every occurrence of every value, the step that reads it last. If no step reads the
   /// occurrence, stores the step that produces it. If the occurrence is never freed, stores 0. Returns a vector in
-  /// which the element of a lane is not 0 if the lane's candidate is invalid.
+  /// which the element of a lane is not 0 if the lane's candidate is invalid. The last reads of kGroup values are found
+  /// for all lanes, and then transposed at once, while they are in registers or in the fastest cache.
   template <bool kRecomputes>
   CAIRN_APART Positions last_reads() {
-    Positions bad{};
-    for (std::int32_t v = 0; v < graph_.node_count; ++v) bad |= last_reads_of_value<kRecomputes>(v, v);
-    for (std::int32_t x = graph_.node_count; x < graph_.value_count; ++x) {
-      bad |= last_reads_of_value<kRecomputes>(x, graph_.producer[x]);
+    Positions bad{}, found[kRecomputes ? kPlanes : 1][kGroup] = {};
+    const std::int32_t nodes = graph_.node_count, values = graph_.value_count;
+    const std::size_t stride = static_cast<std::size_t>(plane_count_) * width_;
+    for (std::int32_t begin = 0; begin < values; begin += kGroup) {
+      const std::int32_t end = std::min(begin + kGroup, values);
+      for (std::int32_t x = begin; x < end; ++x) {
+        const std::int32_t producer = x < nodes ? x : static_cast<std::int32_t>(graph_.producer[x]);
+        bad |= last_reads_of_value<kRecomputes>(x, producer, found[0] + (x - begin));
+      }
+      const int planes = kRecomputes ? most_of_block_.data()[begin / kGroup] : 1;
+      for (int plane = 0; plane < planes; ++plane) {
+        for (int lane = 0; lane < kLanes; lane += kGroup) {
+          transpose<kGroup>(reinterpret_cast<const Position*>(found[plane]) + lane, kLanes,
+                            last_of(lane) + static_cast<std::size_t>(plane) * width_ + begin, stride);
+        }
+      }
     }
-    for (std::int32_t v = 0; kRecomputes && graph_.pinned_count > 0 && v < graph_.node_count; ++v) {
+    for (std::int32_t v = 0; kRecomputes && graph_.pinned_count > 0 && v < nodes; ++v) {
       if (graph_.pinned[v] != 0 && most_.data()[v] > 1) bad |= reinterpret_cast<Positions>(at(positions_, 1, v) != 0);
     }
     return bad;
   }
+  /// Finds the last reads of all occurrences of value x. Stores those of occurrence k in found[k * kGroup].
   template <bool kRecomputes>
-  Positions last_reads_of_value(std::int32_t x, std::int32_t producer) {
-    if (kRecomputes && most_.data()[producer] > 1) return last_reads_of_many(x, producer);
-    return last_read_of_one<kRecomputes>(x, producer);
+  Positions last_reads_of_value(std::int32_t x, std::int32_t producer, Positions* found) const {
+    if (kRecomputes && most_.data()[producer] > 1) return last_reads_of_many(x, producer, found);
+    return last_read_of_one<kRecomputes>(x, producer, *found);
   }
 
+  /// Finds the last read of value x, which its producer computes once in each lane. Returns a vector like last_reads().
   template <bool kRecomputes>
-  Positions last_read_of_one(std::int32_t x, std::int32_t producer) {
+  Positions last_read_of_one(std::int32_t x, std::int32_t producer, Positions& found) const {
     const Positions own = at(positions_, 0, producer);
     Positions last = own, first = Positions{} + kNever;
     for (std::int32_t e = graph_.reader_begin[x]; e < graph_.reader_begin[x + 1]; ++e) {
       const std::int32_t reader = graph_.readers[e];
+      if constexpr (sizeof(Position) > 2) {  // such graphs are too large for the fast caches
+        __builtin_prefetch(&at(positions_, 0, graph_.readers[std::min(e + kAhead, reads_ - 1)]));
+      }
       Positions read = at(positions_, 0, reader);
       last = greater(last, read);
       // Only the first occurrence of a reader is compared: if it comes after the producer's first occurrence, so do the
@@ -308,7 +318,7 @@ class LockstepOf final : public Lockstep<Id> {
         for_further_planes(reader, [&](Positions again) { last = greater(last, again); });
       }
     }
-    at(last_, 0, x) = graph_.keep[x] != 0 ? Positions{} : last;
+    found = graph_.keep[x] != 0 ? Positions{} : last;
     return reinterpret_cast<Positions>(own == 0) | reinterpret_cast<Positions>(first <= own);
   }
 
@@ -329,23 +339,23 @@ class LockstepOf final : public Lockstep<Id> {
     for (int plane = 4; plane < most; ++plane) take(plane_at(plane));
   }
 
-  Positions last_reads_of_many(std::int32_t x, std::int32_t producer) {
+  Positions last_reads_of_many(std::int32_t x, std::int32_t producer, Positions* found) const {
     static_assert(kPlanes == 8);
     switch (most_.data()[producer]) {
       case 2:
-        return last_reads_of<2>(x, producer);
+        return last_reads_of<2>(x, producer, found);
       case 3:
-        return last_reads_of<3>(x, producer);
+        return last_reads_of<3>(x, producer, found);
       case 4:
-        return last_reads_of<4>(x, producer);
+        return last_reads_of<4>(x, producer, found);
       case 5:
-        return last_reads_of<5>(x, producer);
+        return last_reads_of<5>(x, producer, found);
       case 6:
-        return last_reads_of<6>(x, producer);
+        return last_reads_of<6>(x, producer, found);
       case 7:
-        return last_reads_of<7>(x, producer);
+        return last_reads_of<7>(x, producer, found);
       default:
-        return last_reads_of<8>(x, producer);
+        return last_reads_of<8>(x, producer, found);
     }
   }
 
@@ -353,7 +363,7 @@ class LockstepOf final : public Lockstep<Id> {
   /// k + 1. If nothing reads x between the two, stores the step of occurrence k itself. In every lane, the producer
   /// occurs at most kCount times.
   template <int kCount>
-  Positions last_reads_of(std::int32_t x, std::int32_t producer) {
+  Positions last_reads_of(std::int32_t x, std::int32_t producer, Positions* found) const {
     Positions own[kCount + 1], last[kCount];
     for (int k = 0; k < kCount; ++k) {
       own[k] = at(positions_, k, producer);
@@ -378,7 +388,7 @@ class LockstepOf final : public Lockstep<Id> {
     for (int k = 0; k < kCount; ++k) {
       Positions of_k = last[k] > own[k] ? last[k] : own[k];
       if (graph_.keep[x] != 0) of_k = own[k + 1] == kNever ? Positions{} : of_k;
-      at(last_, k, x) = of_k;
+      found[k * kGroup] = of_k;
     }
     return reinterpret_cast<Positions>(own[0] == kNever) | reinterpret_cast<Positions>(first <= own[0]);
   }
@@ -409,7 +419,7 @@ class LockstepOf final : public Lockstep<Id> {
     Sum* __restrict freed = reinterpret_cast<Sum*>(freed_.data());
     std::memset(freed, 0, (static_cast<std::size_t>(length) + 1 + kSteps) * sizeof(Sum));
     std::memset(taken + length + 1, 0, kSteps * sizeof(Sum));
-    const Position* last = plane_row(lane % kGroup, 0);
+    const Position* last = last_of(lane);
     const Slot* slots = kRecomputes ? slots_.data() + static_cast<std::size_t>(lane) * row_ : nullptr;
     const Id* steps = row.steps;
     const Sum *size = amounts.size, *outputs = amounts.outputs;
@@ -467,7 +477,7 @@ class LockstepOf final : public Lockstep<Id> {
   bool move_value(std::int32_t x, int lane) {
     const std::int32_t v = graph_.single_output() ? x : static_cast<std::int32_t>(graph_.producer[x]);
     const int count = kRecomputes ? counts_.data()[static_cast<std::size_t>(lane) * node_width_ + v] : 1;
-    const Position* last = plane_row(lane % kGroup, 0);
+    const Position* last = last_of(lane);
     const std::int64_t bytes = graph_.in_bytes.size[x];
     std::int64_t* const freed = freed_.data();
     made_.clear();
@@ -594,14 +604,15 @@ class LockstepOf final : public Lockstep<Id> {
   /// Number of occurrences per node for which the arrays have room: 1 if no schedule has more steps than the graph has
   /// nodes, else kPlanes.
   int plane_count_;
+  std::int32_t reads_;  ///< number of pairs of a value and a node that reads it
   std::uint32_t per_width_ = 0x10000U / static_cast<std::uint32_t>(width_) + 1;
   bool has_scratch_ = false;
   int planes_ = 1;  ///< largest number of occurrences of a node in the current candidates
   bool too_many_[kLanes] = {};
   /// - positions_: position of each occurrence of a node, indexed [plane][node][lane].
-  /// - last_: position of the last read of each occurrence of a value, indexed [plane][value][lane].
+  /// - last_: position of the last read of each occurrence of a value, indexed [lane][plane][value].
   Aligned<Position> positions_, last_;
-  /// The entries of positions_ or last_ for one group of lanes, indexed [lane of the group][plane][node or value].
+  /// The entries of positions_ for one group of lanes, indexed [lane of the group][plane][node].
   Aligned<Position> rows_;
   Aligned<std::uint8_t> counts_;  ///< numbers of occurrences, indexed [lane][node]
   /// - most_: for each value, the largest number of its occurrences in any lane.
