@@ -148,13 +148,37 @@ TEST_CASE("larger graphs agree with the evaluator, in every way that lanes can b
   }
 }
 
+/// Checks that every processor family evaluates the schedules as the evaluator does.
+void check_families(const core::Graph& graph, const std::vector<core::Schedule>& schedules, std::int32_t longest) {
+  const sim::device::Tables<std::uint16_t> tables(graph);
+  const sim::Outcomes expected = by_evaluator(graph, schedules);
+  const sim::ScheduleBatch batch = batch_of(graph, schedules);
+  const auto view = batch.view<std::uint16_t>();
+  std::vector<sim::Row<std::uint16_t>> rows;
+  for (std::int64_t c = 0; c < view.count; ++c) rows.push_back({view.steps + view.begin[c], view.length[c]});
+  for (const sim::ProcessorFamily& family : sim::families()) {
+    const auto lockstep = family.lockstep16(tables.view(), longest);
+    for (int again = 0; again < 2; ++again) {
+      sim::device::Outcome outcomes[16];
+      bool done[16];
+      lockstep->run(rows.data(), static_cast<int>(rows.size()), outcomes, done);
+      for (std::size_t c = 0; c < rows.size(); ++c) {
+        if (!done[c]) continue;
+        REQUIRE(outcomes[c].valid == (expected.valid[c] != 0));
+        REQUIRE(outcomes[c].peak == expected.peak[c]);
+        REQUIRE(outcomes[c].cost == expected.cost[c]);
+        REQUIRE(outcomes[c].peak_step == expected.peak_step[c]);
+      }
+    }
+  }
+}
+
 TEST_CASE("every processor family that runs here computes the same") {
   Random random(74);
   for (int round = 0; round < 240; ++round) {
     const bool values = round >= 60;
     const core::Graph graph = random_graph(
         random, {.min_nodes = 5, .max_nodes = 60, .several_outputs = values, .pinned = values && round % 2 == 0});
-    const sim::device::Tables<std::uint16_t> tables(graph);
     std::vector<core::Schedule> schedules;
     while (schedules.size() < 16) {
       core::Schedule candidate = random_candidate(random, graph);
@@ -162,26 +186,39 @@ TEST_CASE("every processor family that runs here computes the same") {
                                      [&](core::NodeId v) { return v >= 0 && v < graph.node_count(); });
       if (known && candidate.length() >= graph.node_count()) schedules.push_back(std::move(candidate));
     }
-    const sim::Outcomes expected = by_evaluator(graph, schedules);
-    const sim::ScheduleBatch batch = batch_of(graph, schedules);
-    const auto view = batch.view<std::uint16_t>();
-    std::vector<sim::Row<std::uint16_t>> rows;
-    for (std::int64_t c = 0; c < view.count; ++c) rows.push_back({view.steps + view.begin[c], view.length[c]});
-    for (const sim::ProcessorFamily& family : sim::families()) {
-      const auto lockstep = family.lockstep16(tables.view(), 500);
-      for (int again = 0; again < 2; ++again) {
-        sim::device::Outcome outcomes[16];
-        bool done[16];
-        lockstep->run(rows.data(), 16, outcomes, done);
-        for (std::size_t c = 0; c < 16; ++c) {
-          if (!done[c]) continue;
-          REQUIRE(outcomes[c].valid == (expected.valid[c] != 0));
-          REQUIRE(outcomes[c].peak == expected.peak[c]);
-          REQUIRE(outcomes[c].cost == expected.cost[c]);
-          REQUIRE(outcomes[c].peak_step == expected.peak_step[c]);
-        }
-      }
-    }
+    check_families(graph, schedules, 500);
+  }
+}
+
+/// Returns a graph whose memory needs more than 31 bits although each step changes it by less than 2^25 bytes. Each
+/// node reads the node before it and one of the 20 before that. If `several` is set, every third node has two outputs.
+core::Graph large_in_small_steps(Random& random, bool several) {
+  core::GraphBuilder builder("large in small steps");
+  const auto size = [&] { return random.between(1 << 21, 1 << 22); };
+  for (core::NodeId v = 0; v < 1200; ++v) {
+    core::Node node{.size = size(), .scratch = random.chance(20) ? size() : 0, .keep = random.chance(60)};
+    if (several && v % 3 == 0) node.outputs = {{.size = size()}, {.size = size(), .keep = random.chance(60)}};
+    if (v > 0) node.inputs.push_back(v - 1);
+    if (v > 21) node.inputs.push_back(static_cast<core::NodeId>(v - random.between(2, 21)));
+    builder.add(std::move(node));
+  }
+  return builder.build();
+}
+
+TEST_CASE("memory that needs 64 bits, in steps that need 32") {
+  // The lanes then add up 64 or more steps in 31 bits.
+  Random random(80);
+  for (int round = 0; round < 12; ++round) {
+    const core::Graph graph = large_in_small_steps(random, round % 2 == 1);
+    std::vector<core::Schedule> schedules;
+    for (std::int64_t c = 0; c < 8; ++c) schedules.push_back(sim::generate(graph, {.seed = 3}, c));
+    for (std::int64_t c = 0; c < 8; ++c) schedules.push_back(sim::generate(graph, {.seed = 3, .moves = 400}, c));
+    check_families(graph, schedules, 2000);
+    REQUIRE(evaluated(*sim::host_simulator(graph, 1), batch_of(graph, schedules)) == by_evaluator(graph, schedules));
+    schedules.resize(8);
+    const sim::Outcomes orders = by_evaluator(graph, schedules);
+    REQUIRE(*std::max_element(orders.peak.begin(), orders.peak.end()) > std::numeric_limits<std::int32_t>::max());
+    REQUIRE(evaluated(*sim::host_simulator(graph, 1), batch_of(graph, schedules)) == orders);
   }
 }
 

@@ -93,6 +93,7 @@ class GraphReport:
     broken_by: str = ""  # the operation at which a measured peak was above the promised one
     # whether a backward pass kept values (retain_graph), although the promised peak assumes that these values are freed
     retained: bool = False
+    checked_for_nan: bool = False  # whether autograd looked for NaN in gradients of a backward pass
     # Inputs that code outside of the graph may write, or to which as_strided() is applied. Operations that read them run
     # once.
     shared_inputs: list = dataclasses.field(default_factory=list)
@@ -130,15 +131,16 @@ class GraphReport:
     @property
     def unknown(self):
         """Returns a list of reasons, as texts, why it is not known whether the promised peak holds. Either the graph
-        was not measured, or the promise cannot cover all cases: sizes or branches that depend on data may need more, or
-        a backward pass has kept the saved values."""
+        was not measured, or the promise cannot cover all cases: sizes or branches that depend on data may need more, a
+        backward pass has kept the saved values, or autograd has looked for NaN in gradients."""
         compiled = self.not_measured == NO_BACKWARD and _private.autograd_was_compiled()
         not_measured = self.not_measured + (" but those of compiled autograd, which are not measured" if compiled else "")
         return [text for text, holds in ((not_measured, self._measured_so_far is None),
                                          ("was measured by an earlier run, but not with compiled autograd", self._measured_otherwise),
                                          ("has sizes that depend on data", self.sized_by_data),
                                          ("runs code that depends on data", self.branching),
-                                         ("had a backward pass that kept what was saved for it", self.retained)) if holds]
+                                         ("had a backward pass that kept what was saved for it", self.retained),
+                                         ("had a backward pass in which autograd looked for NaN", self.checked_for_nan)) if holds]
 
     @property
     def _measured_otherwise(self):

@@ -15,6 +15,7 @@
 #include "cairn/sim/host/lockstep/draw_lanes.h"
 #include "cairn/sim/host/lockstep/lockstep.h"
 #include "cairn/sim/host/lockstep/moved_lane.h"
+#include "cairn/sim/host/lockstep/narrow_amounts.h"
 #include "cairn/sim/host/lockstep/vectors.h"
 
 // One file per processor family (for example processors with AVX2) includes this header, after `#pragma GCC target`.
@@ -36,6 +37,7 @@ class LockstepOf final : public Lockstep<Id> {
 
   LockstepOf(const TablesView<Id>& graph, std::int32_t longest)
       : graph_(graph),
+        narrow_(graph),
         node_width_(rounded_up(graph.node_count)),
         width_(rounded_up(graph.value_count)),
         row_(longest + 64),
@@ -400,7 +402,7 @@ class LockstepOf final : public Lockstep<Id> {
   }
   template <bool kRecomputes, bool kSingle>
   void walk_outputs(const Row<Id>& row, int lane, Outcome& outcome) {
-    if (graph_.unit > 0) return walk_in<kRecomputes, kSingle>(row, lane, graph_.in_units, outcome);
+    if (narrow_.exist()) return walk_in<kRecomputes, kSingle>(row, lane, narrow_.amounts(), outcome);
     walk_in<kRecomputes, kSingle>(row, lane, graph_.in_bytes, outcome);
   }
   template <bool kRecomputes, bool kSingle, class Sum>
@@ -428,13 +430,20 @@ class LockstepOf final : public Lockstep<Id> {
       const std::int32_t v = steps[i];
       const Sum bytes = size[v];
       taken[i + 1] = kSingle ? bytes : outputs[v];
-      freed[last[kRecomputes ? slots[i] : v]] += bytes;
+      add(freed[last[kRecomputes ? slots[i] : v]], bytes);
     }
     if constexpr (!kSingle) free_further<kRecomputes>(row, size, last, slots, freed);
     taken[0] = freed[0] = 0;
     if (!has_scratch_) return;
     Sum* extra = reinterpret_cast<Sum*>(extra_.data());
     for (std::int32_t i = 0; i < length; ++i) extra[i + 1] = amounts.scratch[steps[i]];
+  }
+
+  /// Adds `bytes` modulo the number of sums. Entry 0 of freed_ adds up all that is never freed, and is not read.
+  template <class Sum>
+  static void add(Sum& sum, Sum bytes) {
+    using Unsigned = std::make_unsigned_t<Sum>;
+    sum = static_cast<Sum>(static_cast<Unsigned>(sum) + static_cast<Unsigned>(bytes));
   }
 
   /// Evaluates a candidate with transfers, whose steps must be valid. Returns false if its transfers are invalid, or if
@@ -525,7 +534,7 @@ class LockstepOf final : public Lockstep<Id> {
                     Sum* __restrict freed) {
     const std::int32_t begin = graph_.node_count, end = graph_.value_count, width = width_;
 #pragma GCC unroll 4
-    for (std::int32_t x = begin; x < end; ++x) freed[last[x]] += size[x];
+    for (std::int32_t x = begin; x < end; ++x) add(freed[last[x]], size[x]);
     if constexpr (kRecomputes) {
       const std::int32_t* further = graph_.further_begin;
       std::int32_t* again = again_.data();
@@ -540,22 +549,42 @@ class LockstepOf final : public Lockstep<Id> {
       for (std::int32_t k = 0; k < count; ++k) {
         const std::int32_t i = again[k], v = row.steps[i];
         const Position* of_plane = last + (slots[i] - v);
-        for (std::int32_t x = further[v]; x < further[v + 1]; ++x) freed[of_plane[x]] += size[x];
+        for (std::int32_t x = further[v]; x < further[v + 1]; ++x) add(freed[of_plane[x]], size[x]);
       }
     }
   }
 
   /// Finds the candidate's peak and its step from taken_, freed_ and extra_. If kBetween is set, also considers the
-  /// memory between two steps, where between_ adds the bytes of copies.
+  /// memory between two steps, where between_ adds the bytes of copies. Narrow sums begin anew after steps_at_once()
+  /// steps, with the memory so far in 64 bits.
   template <bool kScratch, bool kBetween, class Sum>
   void find_peak(std::int32_t length, Outcome& outcome) const {
+    constexpr bool kNarrow = sizeof(Sum) < sizeof(std::int64_t);
+    HighestPeak highest;
+    std::int32_t begin = 0;
+    for (; kNarrow && length - begin >= narrow_.steps_at_once(); begin += narrow_.steps_at_once()) {
+      add_up_steps<kScratch, kBetween, Sum>(begin, begin + narrow_.steps_at_once() - 1, highest);
+    }
+    add_up_steps<kScratch, kBetween, Sum>(begin, length, highest);
+    outcome.valid = true;
+    outcome.peak = highest.memory * (kNarrow ? narrow_.unit() : 1);
+    outcome.peak_step = highest.step - 1;
+  }
+
+  /// The highest memory of the steps so far, the first step with it, and the memory after all of them.
+  struct HighestPeak {
+    std::int64_t memory = -1, after = 0;
+    std::int32_t step = 0;
+  };
+  template <bool kScratch, bool kBetween, class Sum>
+  __attribute__((always_inline)) void add_up_steps(std::int32_t begin, std::int32_t last, HighestPeak& highest) const {
     using V = Steps<Sum>;
     constexpr int kCount = sizeof(V) / sizeof(Sum);
     const Sum* of_taken = reinterpret_cast<const Sum*>(taken_.data());
     const Sum* of_freed = reinterpret_cast<const Sum*>(freed_.data());
-    V best = V{} - 1, where{}, step, live{};
-    for (int i = 0; i < kCount; ++i) step[i] = i;
-    for (std::int32_t i = 0; i <= length; i += kCount) {
+    V best = V{} + std::numeric_limits<Sum>::min(), where{}, step, live{};
+    for (int i = 0; i < kCount; ++i) step[i] = begin + i;
+    for (std::int32_t i = begin; i <= last; i += kCount) {
       V taken, freed;
       std::memcpy(&taken, of_taken + i, sizeof(V));
       std::memcpy(&freed, of_freed + i, sizeof(V));
@@ -575,7 +604,7 @@ class LockstepOf final : public Lockstep<Id> {
       }
       // Entry 0 stands for the time before the first step, and entries after the last step are padding. Both are
       // ignored.
-      const V higher = (during > best) & (step <= length) & (step > 0);
+      const V higher = (during > best) & (step <= last) & (step > 0);
       best = higher ? during : best;
       where = higher ? step : where;
       step += kCount;
@@ -583,11 +612,13 @@ class LockstepOf final : public Lockstep<Id> {
     }
     V peak = best;
     fold(peak, [](V a, V b) { return a > b ? a : b; });
-    V first = best == peak ? where : V{} + std::numeric_limits<std::int32_t>::max();
-    fold(first, [](V a, V b) { return a < b ? a : b; });
-    outcome.valid = true;
-    outcome.peak = peak[0] * (sizeof(Sum) < sizeof(std::int64_t) ? graph_.unit : 1);
-    outcome.peak_step = static_cast<std::int32_t>(first[0]) - 1;
+    if (highest.after + peak[0] > highest.memory) {
+      V first = best == peak ? where : V{} + std::numeric_limits<std::int32_t>::max();
+      fold(first, [](V a, V b) { return a < b ? a : b; });
+      highest.memory = highest.after + peak[0];
+      highest.step = static_cast<std::int32_t>(first[0]);
+    }
+    highest.after += live[0];
   }
 
   std::int64_t cost_of(int lane) const {
@@ -598,6 +629,7 @@ class LockstepOf final : public Lockstep<Id> {
   }
 
   TablesView<Id> graph_;
+  NarrowAmounts<Id> narrow_;
   std::int32_t node_width_;  ///< number of nodes, rounded up to a multiple of kGroup
   std::int32_t width_;       ///< width of a plane: number of values, rounded up to a multiple of kGroup
   std::int32_t row_;         ///< number of entries in an array with one entry per step of a candidate

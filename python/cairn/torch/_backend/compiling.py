@@ -180,6 +180,11 @@ class Compiling:
                     "and backward, which the promise takes to be freed as it is read: this step's peak is not measured")
             else:
                 _private.free_unchecked()
+            if torch.is_anomaly_enabled() and torch.is_anomaly_check_nan_enabled():
+                self.report.checked_for_nan = True
+                self.owner.tell(
+                    f"{self.report.name}: torch.autograd.set_detect_anomaly(True) looks for NaN in each gradient when the graph's "
+                    "backward pass has ended, which takes a byte per element beside what is promised")
             return run(args)
 
         return _private.called_boxed(call)

@@ -566,6 +566,17 @@ class BadInput(harness.Fresh):
         with self.assertRaisesRegex(RuntimeError, "double backward"):
             grad.sum().backward()
 
+    def test_anomaly_mode(self):
+        model, inputs = harness.cnn()
+        chosen = backend("100%", work_limit=100)
+        compiled = torch.compile(model, backend=chosen)
+        compiled(*inputs).backward()
+        self.assertTrue(chosen.report.kept)
+        with self.assertWarnsRegex(cairn.torch.CairnWarning, "looks for NaN"), torch.autograd.set_detect_anomaly(True):
+            compiled(*inputs).backward()
+        self.assertIsNone(chosen.report.kept)
+        self.assertIn("looked for NaN", chosen.report.unknown[0])
+
     def test_backward_twice_over_one_graph(self):
         def twice(compiled, inputs):
             loss = compiled(*inputs)
