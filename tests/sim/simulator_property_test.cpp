@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "cairn/core/profile.h"
 #include "cairn/sim/device/machine_simulator.h"
 #include "cairn/sim/host/lockstep/lockstep.h"
+#include "cairn/sim/host/lockstep/narrow_amounts.h"
 #include "cairn/sim/simulator.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/reference.h"
@@ -190,11 +192,12 @@ TEST_CASE("every processor family that runs here computes the same") {
   }
 }
 
-/// Returns a graph whose memory needs more than 31 bits although each step changes it by less than 2^25 bytes. Each
+/// Returns a graph whose memory needs more than 31 bits although each step changes it by less than 2^25 units. Each
 /// node reads the node before it and one of the 20 before that. If `several` is set, every third node has two outputs.
 core::Graph large_in_small_steps(Random& random, bool several) {
   core::GraphBuilder builder("large in small steps");
-  const auto size = [&] { return random.between(1 << 21, 1 << 22); };
+  const std::int64_t unit = several ? 2 : 1;
+  const auto size = [&] { return unit * random.between(1 << 21, 1 << 22); };
   for (core::NodeId v = 0; v < 1200; ++v) {
     core::Node node{.size = size(), .scratch = random.chance(20) ? size() : 0, .keep = random.chance(60)};
     if (several && v % 3 == 0) node.outputs = {{.size = size()}, {.size = size(), .keep = random.chance(60)}};
@@ -210,11 +213,15 @@ TEST_CASE("memory that needs 64 bits, in steps that need 32") {
   Random random(80);
   for (int round = 0; round < 12; ++round) {
     const core::Graph graph = large_in_small_steps(random, round % 2 == 1);
+    const sim::device::Tables<std::uint16_t> tables(graph);
+    const sim::NarrowAmounts<std::uint16_t> narrow(tables.view());
+    REQUIRE((narrow.fit() && narrow.unit() == 1 + round % 2 && narrow.steps_at_once() < graph.node_count() / 4));
     std::vector<core::Schedule> schedules;
     for (std::int64_t c = 0; c < 8; ++c) schedules.push_back(sim::generate(graph, {.seed = 3}, c));
     for (std::int64_t c = 0; c < 8; ++c) schedules.push_back(sim::generate(graph, {.seed = 3, .moves = 400}, c));
     check_families(graph, schedules, 2000);
     REQUIRE(evaluated(*sim::host_simulator(graph, 1), batch_of(graph, schedules)) == by_evaluator(graph, schedules));
+    REQUIRE(std::all_of(schedules.begin(), schedules.end(), [](const auto& s) { return s.length() <= 2000; }));
     schedules.resize(8);
     const sim::Outcomes orders = by_evaluator(graph, schedules);
     REQUIRE(*std::max_element(orders.peak.begin(), orders.peak.end()) > std::numeric_limits<std::int32_t>::max());

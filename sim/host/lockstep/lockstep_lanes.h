@@ -150,8 +150,8 @@ class LockstepOf final : public Lockstep<Id> {
 
   static constexpr int kPlanes = Lockstep<Id>::kMostOccurrences;
   static constexpr int kGroup = kTransposed;  ///< number of lanes that are transposed at once, called a group
-  /// Number of reads before a row of positions_ is needed at which it is fetched into the fast caches. Between 24 and
-  /// 600, the time is the same within the noise.
+  /// A row of positions_ is fetched into the fast caches this many reads before it is needed. Between 24 and 600, the
+  /// time is the same within the noise.
   static constexpr std::int32_t kAhead = 64;
   static constexpr Position kNever = std::numeric_limits<Position>::max();
   /// One entry per lane: the number of a node's step plus 1, or 0 if the node does not occur.
@@ -402,7 +402,7 @@ class LockstepOf final : public Lockstep<Id> {
   }
   template <bool kRecomputes, bool kSingle>
   void walk_outputs(const Row<Id>& row, int lane, Outcome& outcome) {
-    if (narrow_.exist()) return walk_in<kRecomputes, kSingle>(row, lane, narrow_.amounts(), outcome);
+    if (narrow_.fit()) return walk_in<kRecomputes, kSingle>(row, lane, narrow_.amounts(), outcome);
     walk_in<kRecomputes, kSingle>(row, lane, graph_.in_bytes, outcome);
   }
   template <bool kRecomputes, bool kSingle, class Sum>
@@ -439,7 +439,8 @@ class LockstepOf final : public Lockstep<Id> {
     for (std::int32_t i = 0; i < length; ++i) extra[i + 1] = amounts.scratch[steps[i]];
   }
 
-  /// Adds `bytes` modulo the number of sums. Entry 0 of freed_ adds up all that is never freed, and is not read.
+  /// Adds `bytes` without signed overflow. Entry 0 of freed_ adds up all that is never freed. That may be too much for
+  /// a Sum, and is set to 0 before it is read.
   template <class Sum>
   static void add(Sum& sum, Sum bytes) {
     using Unsigned = std::make_unsigned_t<Sum>;

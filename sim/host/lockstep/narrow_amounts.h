@@ -46,7 +46,7 @@ class NarrowAmounts {
   NarrowAmounts(const NarrowAmounts&) = delete;
   NarrowAmounts& operator=(const NarrowAmounts&) = delete;
 
-  bool exist() const { return unit_ > 0; }
+  bool fit() const { return unit_ > 0; }
   const device::Amounts<std::int32_t>& amounts() const { return amounts_; }
   std::int64_t unit() const { return unit_; }  ///< bytes
   std::int32_t steps_at_once() const { return steps_at_once_; }

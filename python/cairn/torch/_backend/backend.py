@@ -193,21 +193,12 @@ class Backend:
                 f"made {value} variants of it: torch._dynamo.config.{limit} = {2 * value} allows more; "
                 "dynamic=True, if it is not set, needs fewer (TORCH_LOGS=recompiles says what differs)")
 
-    def left_uncompiled(self, backend, function, reason):
-        """Warns that torch.compile leaves a function uncompiled, so that no budget covers what the function itself
-        computes. In a Step, it may be a function that comes after the backward pass. There, Step gives warnings."""
-        if backend is self and not self.differentiated_only:
-            remember(self.report)
-            self.tell(f"torch.compile leaves {function} uncompiled, so that what it computes itself has no budget: {reason} "
-                      "(TORCH_LOGS=graph_breaks names the line; functions that it calls are compiled, each by itself)")
-
     def __call__(self, module, example_inputs, **given):
         return same_graph_again(self._compiled(module, example_inputs, given), module)
 
     def _compiled(self, module, example_inputs, given):
         """Returns a function that computes the module within the budget, or without a budget if that is impossible."""
         remember(self.report)
-        _private.tell_of_limits()  # again, as torch._dynamo.reset() ended it
         self.frames.add(_private.compiled_frame())
         known = len(self.report.graphs)
         try:

@@ -3,12 +3,10 @@ backend."""
 
 import inspect
 import os
-import warnings
 
 import cairn
 
-from .. import _private
-from .._errors import CairnWarning, handed_on
+from .._errors import handed_on
 from .backend import backend
 
 _VARIABLE = "CAIRN_BUDGET"
@@ -56,13 +54,9 @@ def _key(given):
     return repr(sorted(given.items(), key=lambda item: item[0]))
 
 
-def _made(options):
-    """Returns the backend for these options. Warns, and returns None, if an option is wrong."""
-    try:
-        return _backend_of(options)
-    except cairn.Error as error:
-        warnings.warn(CairnWarning(str(error)))
-        return None
+def _known(options):
+    """Returns the backend that was made for these options; None if there is none."""
+    return _backends.get(_key(_with_variable(options)[0]))
 
 
 def _reset():
@@ -71,5 +65,4 @@ def _reset():
 
 
 named.reset = _reset  # called by torch._dynamo.reset()
-named.backend_of = _made  # called by _private.tell_of_limits()
-_private.tell_of_limits()  # because a function may be left uncompiled before there is a backend
+named.backend_of = _known  # called by _private.tell_of_limits()

@@ -26,8 +26,9 @@ def graph(model, inputs, *, device=None, backward=True, name=None):
     """Returns the training step of ``model(*inputs)`` as a cairn.Graph. The graph has the forward pass and, unless
     ``backward`` is False, the backward pass.
 
-    Nothing is computed or allocated, because the model is traced with fake tensors, and the model stays as it was. So the
-    model can be larger than the memory of this machine: build it under ``torch.device("meta")``. Its inputs may be meta tensors, too.
+    Nothing is computed or allocated, because the model is traced with fake tensors. What the model keeps in attributes,
+    such as a mask that it caches, is as before afterwards. The model can be larger than the memory of this machine:
+    build it under ``torch.device("meta")``. Its inputs may be meta tensors, too.
 
     device: the device on which tensors are assumed to be, such as "cuda". None: the device on which they are, or "cpu"
     for meta tensors. Costs are estimated for this device. If this machine has no GPU, torch traces the operations that

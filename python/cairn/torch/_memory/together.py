@@ -292,15 +292,14 @@ class Alive:
             before = _running.get(thread)
             others = [alive for other, alive in _running.items() if other != thread]
             _running[thread] = self
+            is_known = self.owner.report.overlapping
+            for alive in (self, *others) if others else ():
+                alive.owner.report.overlapping = True
         try:
-            if others:
-                is_known = self.owner.report.overlapping
-                for alive in (self, *others):
-                    alive.owner.report.overlapping = True
-                if not is_known:
-                    self.owner.tell(
-                        f"{self.report.name} runs while another thread runs {others[0].report.name}: a promise is for one pass "
-                        "at a time, and the memory of passes that run at the same time adds up")
+            if others and not is_known:
+                self.owner.tell(
+                    f"{self.report.name} runs while another thread runs {others[0].report.name}: a promise is for one pass "
+                    "at a time, and the memory of passes that run at the same time adds up")
             yield
         finally:
             with _lock:

@@ -8,7 +8,6 @@ import os
 import pathlib
 import sys
 import threading
-import warnings
 import weakref
 
 import torch
@@ -118,25 +117,19 @@ class _LimitFilter(logging.Filter):
     def filter(self, record):
         if str(record.msg).startswith("torch._dynamo hit config.") and len(record.args) > 2:
             limit, value, function = record.args[:3]
-            backend = _backend_of(_compiling())
+            backend = _backend_on_stack()
             for listener in list(self.listeners):
                 listener.gave_up(backend, compiled_frame(), limit, value, function)
         return True
 
 
-def _compiling():
-    """Returns the local variables of the function of torch.compile that compiles a function now; an empty dict if it
-    compiles none."""
+def _backend_on_stack():
+    """Returns the backend for which torch.compile compiles a function now; None if it is unknown. The function itself
+    may have no graph, so that torch.compile does not call the backend."""
     frame = sys._getframe()
     while frame is not None and not (frame.f_code.co_name == "_compile" and "compiler_fn" in frame.f_locals):
         frame = frame.f_back
-    return frame.f_locals if frame is not None else {}
-
-
-def _backend_of(compiling):
-    """Returns the backend for which torch.compile compiles a function now; None if it is unknown. The function itself
-    may have no graph, so that torch.compile does not call the backend."""
-    found = compiling.get("compiler_fn")
+    found = frame.f_locals["compiler_fn"] if frame is not None else None
     # DistributedDataParallel compiles by a method of its own, whose object holds the backend
     found = getattr(getattr(found, "__self__", None), "backend_compile_fn", found)
     while hasattr(found, "_torchdynamo_orig_backend"):
@@ -151,37 +144,12 @@ def _backend_of(compiling):
 _limits = _LimitFilter()
 
 
-@torch.compiler.disable  # torch holds a lock meanwhile, for which the compilation of this function would wait for ever
-def _tell_of_uncompiled(_):
-    """Tells the listeners that torch.compile leaves the function that it was compiling uncompiled, if that is so. Torch
-    calls this whenever a compilation ends; if it failed, the error is the one that is being handled."""
-    error = sys.exc_info()[1]
-    if not isinstance(error, torch._dynamo.exc.Unsupported):
-        return
-    compiling = _compiling()
-    if compiling.get("one_graph"):  # with fullgraph=True, the error reaches the caller
-        return
-    code = compiling["code"]
-    try:
-        backend = _backend_of(compiling)
-        for listener in list(_limits.listeners):
-            listener.left_uncompiled(backend, f"{code.co_name} ({code.co_filename}:{code.co_firstlineno})",
-                                     str(error).split("\n", 1)[0])
-    except Warning as warning:  # the caller turns warnings into errors, but torch cannot go on after an error in here
-        warnings.showwarning(warning, type(warning), code.co_filename, code.co_firstlineno)
-
-
-def tell_of_limits(listener=None):
+def tell_of_limits(listener):
     """Calls ``listener.gave_up(backend, frame, limit, value, function)`` when torch.compile compiles no further variants
-    of a function, and ``listener.left_uncompiled(backend, function, reason)`` when it leaves a function uncompiled.
-    ``backend``: the backend for which it was to be compiled, or None. ``limit`` is the name of the limit in
-    torch._dynamo.config, and ``function`` describes the function. torch._dynamo.reset() ends the latter calls until the
-    next call of this function, which needs no listener."""
+    of a function. ``backend``: the backend for which it was to be compiled, or None. ``limit`` is the name of the limit
+    in torch._dynamo.config, and ``function`` describes the function."""
     logging.getLogger("torch._dynamo.convert_frame").addFilter(_limits)
-    if _tell_of_uncompiled not in torch._dynamo.callback_handler.end_callbacks:
-        torch._dynamo.callback_handler.register_end_callback(_tell_of_uncompiled)
-    if listener is not None:
-        _limits.listeners.add(listener)
+    _limits.listeners.add(listener)
 
 
 def compiled_frame():
@@ -210,32 +178,29 @@ def others_compile():
     """Returns whether another thread compiles a function, or waits until it may. Such a thread has a pointer to the
     compiled variants of its function, which must not be removed meanwhile."""
     mine = threading.get_ident()
-    return any(_compiles(frame) for thread, frame in sys._current_frames().items() if thread != mine)
+    return any(_is_compiling(frame) for thread, frame in sys._current_frames().items() if thread != mine)
 
 
-def _compiles(frame):
+def _is_compiling(frame):
+    """Returns whether a thread whose innermost frame this is compiles a function, or waits until it may."""
     while frame is not None and frame.f_code.co_filename != convert_frame.__file__:
         frame = frame.f_back
     return frame is not None
 
 
 def compile_again(code, as_first_time=False):
-    """Removes all compiled variants of a function, so that torch.compile compiles it again at its next call. Does nothing
-    while another thread compiles. ``as_first_time``: whether torch.compile also forgets which input sizes have varied. If
-    so, sizes are constants at first, and become symbolic only after they have varied again."""
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1)  # seconds; so that no thread begins to compile before the variants are removed
-    try:
-        if code is not None and not others_compile():
-            torch._dynamo.eval_frame.remove_from_cache(code)
-    finally:
-        sys.setswitchinterval(interval)
-    if code is not None:
-        if as_first_time:
-            states = pgo.get_code_state()
-            name = code.co_filename, code.co_firstlineno, code.co_name
-            for key in [key for key in states if (key.filename, key.firstlineno, key.name) == name]:
-                del states[key]
+    """Removes all compiled variants of a function, so that torch.compile compiles it again at its next call. Returns
+    whether it did: not while another thread compiles. ``as_first_time``: whether torch.compile also forgets which input
+    sizes have varied. If so, sizes are constants at first, and become symbolic only after they have varied again."""
+    if code is None or others_compile():
+        return False
+    torch._dynamo.eval_frame.remove_from_cache(code)
+    if as_first_time:
+        states = pgo.get_code_state()
+        name = code.co_filename, code.co_firstlineno, code.co_name
+        for key in [key for key in states if (key.filename, key.firstlineno, key.name) == name]:
+            del states[key]
+    return True
 
 
 def sizes_differentiated(module):

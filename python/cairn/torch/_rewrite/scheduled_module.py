@@ -309,12 +309,15 @@ def _with_default(dtype):
 
 
 def _may_use_default(node):
-    """Returns whether the result of a node may depend on torch's default dtype. That of torch's own operators does not if
-    they read a floating-point tensor, because such a tensor decides the type of the result."""
+    """Returns whether the result of a node may depend on torch's default dtype. That of torch's own operators does not
+    if all tensors that they read are of floating point, because these decide the type of the result, unless the operator
+    has an argument dtype= that is left out."""
     if not isinstance(node.target, torch._ops.OpOverload) or node.target.namespace not in ("aten", "prims"):
         return True
-    values = [n.meta.get("val") for n in node.all_input_nodes]
-    return not any(isinstance(v, torch.Tensor) and (v.is_floating_point() or v.is_complex()) for v in values)
+    if node.kwargs.get("dtype") is None and any(argument.name == "dtype" for argument in node.target._schema.arguments):
+        return True
+    values = [value for n in node.all_input_nodes if isinstance(value := n.meta.get("val"), torch.Tensor)]
+    return not values or not all(value.is_floating_point() or value.is_complex() for value in values)
 
 
 def recomputing_as_in_forward(module, run, default_dtype):

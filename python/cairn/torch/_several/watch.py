@@ -253,7 +253,9 @@ class Watch:
             # next step only. They count if one of the latest rounds had such runs, too, as in the steps of a GAN.
             if unfinished - known:
                 return
-            if _run_in_several_threads() or _private.others_compile():
+            if _private.others_compile():  # the next round tries again
+                return
+            if _run_in_several_threads():
                 self.owner.report.threaded = True
                 return
             # The plan of another backend may have freed graphs during the round.
@@ -289,7 +291,10 @@ class Watch:
         ran = {window.part for window in passes}
         for code in codes:
             variants = {key for key, graph in self._compiled.items() if code in self._codes[key] and len(graph)}
-            _private.compile_again(code, as_first_time=variants <= ran)
+            if not _private.compile_again(code, as_first_time=variants <= ran):
+                with self._lock:  # another thread has begun to compile; the next round asks again
+                    self._waits = self.owner.report.waits = False
+                    self._asked.clear()
 
     def _drop_unfinished(self):
         """Forgets the passes of runs that were freed without a backward pass, such as those of an evaluation with

@@ -73,7 +73,7 @@ class Step:
         functools.update_wrapper(self, function, updated=())
         self._backend = made
         if made.options.updates is not None:
-            weakref.finalize(self, made.options.updates.forget).atexit = False
+            weakref.finalize(self, _forget, weakref.ref(made.options.updates)).atexit = False
         self._run = torch.compile(function, backend=made)
         self._done = 0  # number of calls that ended without an error
 
@@ -131,6 +131,13 @@ class Step:
 
     def _measured(self, *args, **kwargs):
         return _measured_into(self.report, lambda: self._run(*args, **kwargs))
+
+
+def _forget(updates):
+    """Frees the optimizers of a Step that is gone. ``updates``: a weak reference, because an optimizer may refer to the
+    Step."""
+    if updates() is not None:
+        updates().forget()
 
 
 def measure_step(step, report=None):

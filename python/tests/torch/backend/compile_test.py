@@ -455,59 +455,6 @@ class Limits(harness.Fresh):
         self.assertEqual(self.told_of("eager"), [])
 
 
-@unittest.skipIf(torch.__version__.startswith("2.9."), "skipped: this version of torch does not tell it")
-class Uncompiled(harness.Fresh):
-    """Tests that a CairnWarning is given when torch.compile leaves a function uncompiled, here because of a graph break
-    in a loop. The function then has no graph, so that the backend is not called."""
-
-    def compiled(self, chosen, **given):
-        def function(x):
-            for weight in weights:
-                x = (x @ weight).sin()
-                torch._dynamo.graph_break()
-            return x.sum()
-
-        weights = [torch.randn(4, 4, requires_grad=True) for _ in range(2)]
-        torch._dynamo.reset()  # or else torch knows that it cannot compile the function
-        _private.tell_of_limits()  # the import does this, and the reset ends it
-        return torch.compile(function, backend=chosen, **given)
-
-    def told_of(self, chosen, **given):
-        compiled = self.compiled(chosen, **given)
-        return harness.told_by(lambda: [compiled(torch.randn(2, 4)).backward() for _ in range(2)])[1]
-
-    def test_it_is_told_once(self):
-        for chosen, options in ((backend("60%"), None), ("cairn", {"budget": "61%"})):
-            told = self.told_of(chosen, options=options)
-            self.assertEqual(len(told), 1, told)
-            self.assertRegex(told[0], r"torch.compile leaves function \(.*compile_test.py:\d+\) uncompiled.*graph_break\(\)")
-            self.assertEqual(cairn.torch.last_report().unknown, ["nothing was compiled"])
-
-    def test_it_is_shown_if_warnings_are_errors(self):
-        """Tests that a warning that the caller turns into an error does not stop torch.compile, which could not go on."""
-        shown = []
-        with unittest.mock.patch("warnings.showwarning", lambda *given: shown.append(str(given[0]))):
-            with harness.cairn_warnings("error"):
-                chosen = backend("60%")
-                compiled = self.compiled(chosen)
-                compiled(torch.randn(2, 4)).backward()
-        self.assertRegex(shown[0], "uncompiled")
-        torch._dynamo.reset()  # fails if the compilation did not end
-
-    def test_wrong_options_are_told(self):
-        self.assertRegex(self.told_of("cairn", options={"budgte": "60%"})[0], "has no 'budgte'; it has budget")
-
-    def test_those_of_others_are_not_told(self):
-        chosen = backend("60%")  # keeps listening
-        self.assertEqual(self.told_of("eager"), [])
-        self.assertEqual(chosen.report.unknown, ["nothing was compiled"])
-
-    def test_an_error_is_not_told(self):
-        with harness.told() as told, self.assertRaises(torch._dynamo.exc.Unsupported):
-            self.told_of(backend("60%"), fullgraph=True)
-        self.assertEqual(told, [])
-
-
 class Terminal(unittest.TestCase):
     """Tests what a program prints on stderr."""
 

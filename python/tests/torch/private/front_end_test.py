@@ -187,7 +187,7 @@ class FrontEnd(unittest.TestCase):
 
         def slow(module, _):
             began.set()
-            may_end.wait()
+            may_end.wait(60)
             return module.forward
 
         def function(x):
@@ -196,17 +196,17 @@ class FrontEnd(unittest.TestCase):
         torch._dynamo.reset()
         run = torch.compile(function, backend=lambda module, _: compiled.append(None) or module.forward)
         run(torch.ones(3))
-        thread = threading.Thread(target=lambda: torch.compile(lambda x: x.cos(), backend=slow)(torch.ones(3)))
+        thread = threading.Thread(target=lambda: torch.compile(lambda x: x.cos(), backend=slow)(torch.ones(3)), daemon=True)
         thread.start()
-        began.wait()
-        self.assertTrue(_private.others_compile())
-        _private.compile_again(function.__code__)
+        began.wait(60)
+        found = _private.others_compile(), _private.compile_again(function.__code__)
         may_end.set()
         thread.join()
+        self.assertEqual(found, (True, False))
         self.assertFalse(_private.others_compile())
         run(torch.ones(3))
         self.assertEqual(len(compiled), 1)
-        _private.compile_again(function.__code__)
+        self.assertTrue(_private.compile_again(function.__code__))
         run(torch.ones(3))
         self.assertEqual(len(compiled), 2)
 

@@ -1,9 +1,12 @@
 """Tests that Cairn leaves alone what belongs to the caller: attributes of models, random generators, flags of torch that
 all threads share, and the lives of models and optimizers."""
 
+import collections
 import gc
+import logging
 import random
 import threading
+import time
 import unittest
 import weakref
 
@@ -13,11 +16,15 @@ import numpy
 import torch
 
 
+class Tables(dict):
+    """A class of dicts that a model may define."""
+
+
 class Cache:
-    """Keys that a model keeps, within an object that is no module."""
+    """What a model keeps in an object that is no module."""
 
     def __init__(self):
-        self.keys, self.calls = [], {"count": 0}
+        self.keys, self.tables, self.calls = [], Tables(), collections.Counter()
 
 
 class Remembering(torch.nn.Module):
@@ -27,6 +34,7 @@ class Remembering(torch.nn.Module):
         super().__init__()
         self.linear, self.shift = torch.nn.Linear(8, 8), torch.nn.Parameter(torch.zeros(8))
         self.mask, self.initialized, self.cache = None, False, Cache()
+        self.logger = logging.getLogger("cairn_test")
         vars(self)["trainer"] = weakref.proxy(Cache())  # of an object that is gone, as in a LightningModule after its training
         self.register_buffer("average", torch.zeros(8))
 
@@ -42,7 +50,9 @@ class Remembering(torch.nn.Module):
         y = self.mask @ self.linear(x + self.shift) + self.positions
         self.average = 0.9 * self.average + 0.1 * y.detach().mean(0)
         self.cache.keys.append(y)
-        self.cache.calls["count"] += 1
+        self.cache.tables["last"] = y
+        self.cache.calls["forward"] += 1
+        logging.getLogger(f"cairn_test.{len(logging.root.manager.loggerDict)}")
         return (y - self.average).square().mean()
 
 
@@ -51,9 +61,12 @@ class Models(harness.Fresh):
         model, other, x = Remembering(), Remembering(), torch.randn(4, 8)
         other.load_state_dict(model.state_dict())
         names, tensors = set(vars(model)), dict(model.state_dict(keep_vars=True))
+        loggers = len(logging.root.manager.loggerDict)
         plan(model, x)
         self.assertEqual(set(vars(model)), names)
-        self.assertEqual((model.mask, model.initialized, model.cache.keys, model.cache.calls), (None, False, [], {"count": 0}))
+        self.assertEqual((model.mask, model.initialized), (None, False))
+        self.assertEqual((model.cache.keys, model.cache.tables, model.cache.calls), ([], {}, {}))
+        self.assertGreater(len(logging.root.manager.loggerDict), loggers)  # those of the process are not undone
         now = model.state_dict(keep_vars=True)
         self.assertTrue(now.keys() == tensors.keys() and all(now[name] is tensors[name] for name in now))
         self.assertTrue(torch.equal(model(x), other(x)))
@@ -72,16 +85,17 @@ class Flags(harness.Fresh):
 
     def compile_in_a_thread(self, seconds):
         """Returns a thread that compiles a function, and holds the compilation for this time."""
-        began, held = threading.Event(), threading.Event()
+        began = threading.Event()
 
         def backend(module, _):
             began.set()
-            held.wait(seconds)
+            time.sleep(seconds)
             return module.forward
 
-        thread = threading.Thread(target=lambda: torch.compile(lambda x: x.sin() + seconds, backend=backend)(torch.ones(3)))
+        compiled = torch.compile(lambda x: x.sin() + seconds, backend=backend)
+        thread = threading.Thread(target=lambda: compiled(torch.ones(3)), daemon=True)
         thread.start()
-        began.wait()
+        began.wait(60)
         return thread
 
     def test_optimizers_are_tested_while_another_thread_compiles(self):
@@ -93,22 +107,27 @@ class Flags(harness.Fresh):
             self.assertIsInstance(made, cairn.torch.Step)
 
     def test_a_graph_is_traced_while_another_thread_compiles(self):
-        traced, thread = [], []
+        began, may_end, threads = threading.Event(), threading.Event(), []
+
+        def backend(module, _):
+            began.set()
+            may_end.wait(60)
+            return module.forward
 
         class Slow(torch.nn.Linear):
             def forward(self, x):
-                if not thread:
-                    # If tracing did not wait for compilations and they not for it, this one would begin now and end last.
-                    thread.append(threading.Thread(target=lambda: torch.compile(
-                        lambda x: x.cos(), backend=lambda module, _: (ended.wait(5), module.forward)[1])(torch.ones(3))))
-                    thread[0].start()
-                    begun.wait(0.2)
+                if not threads:
+                    compiled = torch.compile(lambda x: x.cos(), backend=backend)
+                    threads.append(threading.Thread(target=lambda: compiled(torch.ones(3)), daemon=True))
+                    threads[0].start()
+                    # This compilation waits until the graph is traced. If it did not, it would end after the trace, and
+                    # restore the flag that it found.
+                    began.wait(1)
                 return super().forward(x).sum()
 
-        begun, ended = threading.Event(), threading.Event()
-        traced.append(cairn.torch.graph(Slow(4, 4), torch.ones(2, 4)))
-        ended.set()
-        thread[0].join()
+        cairn.torch.graph(Slow(4, 4), torch.ones(2, 4))
+        may_end.set()
+        threads[0].join()
         self.assertFalse(torch.compiler.is_compiling())
 
 
