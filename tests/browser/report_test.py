@@ -357,12 +357,13 @@ class Reports(unittest.TestCase):
         first = track["lives"]["first"][lives[1]]
         page.drag("memory", 0.02, 0.1)
         before = page.range()
-        page.pick(f"#lives [data-step='{first}']")
         # While the mouse is over a chart, the page shows the step under the mouse and not the chosen step. So the test
-        # moves the mouse away from the charts. It repeats the move, because a busy browser may notice it late, to another
-        # place each time, because a browser does not tell the page of a move to the place where the mouse is.
-        for place in range(200):
-            page.mouse("mouseMoved", 2 + place % 2, 2)
+        # moves the mouse away from the charts. It repeats both, because a busy browser may notice a move late, and draws
+        # the list of steps anew then, so that a click at the same moment is lost. Each move is to another place, because
+        # a browser does not tell the page of a move to the place where the mouse is.
+        for attempt in range(50):
+            page.pick(f"#lives [data-step='{first}']")
+            page.mouse("mouseMoved", 2 + attempt % 2, 2)
             page.settle()
             step = int(page.find("#step-card").get_attribute("data-step"))
             if step == first:
