@@ -22,7 +22,7 @@ class KeptState:
     loggers), are left as they are."""
 
     def __init__(self, model):
-        self._kept = []  # (base class, container, a copy of it)
+        self._kept = []  # (base class, container, its contents)
         seen, waiting = set(), [(model, 0)]  # (value, number of objects that are no modules on the way to it)
         while waiting:
             value, depth = waiting.pop()
@@ -31,9 +31,9 @@ class KeptState:
             seen.add(id(value))
             base = next((kind for kind in _CONTAINERS if issubclass(type(value), kind)), None)
             if base is not None:
-                copy = base.copy(value)
-                self._kept.append((base, value, copy))
-                waiting += [(v, depth) for v in (copy.values() if issubclass(base, dict) else copy)]
+                contents = _contents(base, value)
+                self._kept.append((base, value, contents))
+                waiting += [(entry[-1], depth) for entry in contents]
             elif issubclass(type(value), tuple):
                 waiting += [(v, depth) for v in tuple(value)]
             elif issubclass(type(value), torch.nn.Module):
@@ -42,24 +42,23 @@ class KeptState:
                 waiting.append((object.__getattribute__(value, "__dict__"), depth + 1))
 
     def restore(self):
-        for base, container, copy in self._kept:
-            if not _are_same(base.copy(container), copy):
+        for base, container, contents in self._kept:
+            now = _contents(base, container)
+            if len(now) != len(contents) or any(a is not b for x, y in zip(now, contents) for a, b in zip(x, y)):
                 base.clear(container)
-                (base.extend if hasattr(base, "extend") else base.update)(container, copy)
+                if issubclass(base, dict):
+                    base.update(container, contents)
+                else:
+                    (base.update if base is set else base.extend)(container, [value for value, in contents])
+
+
+def _contents(base, container):
+    """Returns a list of (key, value) of a dict, or of (value,) of another container. Only methods of the base class are
+    called: a class that is derived from it may have others of the same name, and a constructor with other arguments."""
+    return list(base.items(container)) if issubclass(base, dict) else [(value,) for value in list(base.__iter__(container))]
 
 
 def _may_be_state(kind):
     """Returns whether to look into objects of a class that is no module."""
     package = kind.__module__.split(".")[0]
     return bool(kind.__dictoffset__) and package != "torch" and package not in sys.stdlib_module_names
-
-
-def _are_same(one, other):
-    """Returns whether two containers of a type have the same objects, in the same order."""
-    if len(one) != len(other):
-        return False
-    if isinstance(one, set):
-        return one == other
-    if isinstance(one, dict):
-        return all(a is b and one[a] is other[b] for a, b in zip(one, other))
-    return all(a is b for a, b in zip(one, other))

@@ -20,11 +20,24 @@ class Tables(dict):
     """A class of dicts that a model may define."""
 
 
+class Outputs(collections.OrderedDict):
+    """A class that cannot be copied by OrderedDict.copy(), because its constructor needs an argument."""
+
+    def __init__(self, first):
+        super().__init__(first=first)
+
+
+class Latest(collections.deque):
+    def __init__(self, most):
+        super().__init__(maxlen=most)
+
+
 class Cache:
     """What a model keeps in an object that is no module."""
 
     def __init__(self):
         self.keys, self.tables, self.calls = [], Tables(), collections.Counter()
+        self.outputs, self.latest, self.seen = Outputs(1), Latest(3), set()
 
 
 class Remembering(torch.nn.Module):
@@ -52,6 +65,9 @@ class Remembering(torch.nn.Module):
         self.cache.keys.append(y)
         self.cache.tables["last"] = y
         self.cache.calls["forward"] += 1
+        self.cache.outputs["last"] = y
+        self.cache.latest.append(y)
+        self.cache.seen.add(tuple(x.shape))
         logging.getLogger(f"cairn_test.{len(logging.root.manager.loggerDict)}")
         return (y - self.average).square().mean()
 
@@ -66,6 +82,7 @@ class Models(harness.Fresh):
         self.assertEqual(set(vars(model)), names)
         self.assertEqual((model.mask, model.initialized), (None, False))
         self.assertEqual((model.cache.keys, model.cache.tables, model.cache.calls), ([], {}, {}))
+        self.assertEqual((list(model.cache.outputs.items()), len(model.cache.latest), model.cache.seen), ([("first", 1)], 0, set()))
         self.assertGreater(len(logging.root.manager.loggerDict), loggers)  # those of the process are not undone
         now = model.state_dict(keep_vars=True)
         self.assertTrue(now.keys() == tensors.keys() and all(now[name] is tensors[name] for name in now))
