@@ -289,18 +289,15 @@ class _AsInForward(torch.fx.Interpreter):
     def run_node(self, node):
         if not node.meta.get(_OF_FORWARD):
             return super().run_node(node)
-        with _private.no_autocast(), _with_default(self.default_dtype if _may_use_default(node) else None):
+        # All threads share the default dtype, so it is left alone where that makes no difference.
+        is_needed = torch.get_default_dtype() != self.default_dtype and _may_use_default(node)
+        with _private.no_autocast(), _with_default(self.default_dtype) if is_needed else contextlib.nullcontext():
             return super().run_node(node)
 
 
 @contextlib.contextmanager
 def _with_default(dtype):
-    """Returns a context in which ``dtype`` is torch's default dtype. All threads share the default dtype, so it is left
-    alone if it is equal, or if ``dtype`` is None."""
     present = torch.get_default_dtype()
-    if dtype in (None, present):
-        yield
-        return
     torch.set_default_dtype(dtype)
     try:
         yield
