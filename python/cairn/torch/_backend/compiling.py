@@ -220,7 +220,7 @@ class Compiling:
         kernels may need more memory than before. Hooks may need memory that no plan contains."""
         if self.right_kernels not in (None, _private.kernel_settings()):
             raise cairn.InputError(
-                f"{self.report.name}: kernel settings (threads, mkldnn, precision, determinism) differ from those when this was planned; "
+                f"{self.report.name}: kernel settings (threads, default dtype, mkldnn, precision, determinism) differ from those when this was planned; "
                 "kernels may lay out values in another way, and random='replay' would draw other numbers: "
                 "torch._dynamo.reset() has it planned anew, and random='keep' works under all settings")
         now, hooks = _private.kernel_settings(), _private.saves_by_hooks()
@@ -275,7 +275,7 @@ class Compiling:
 
     def _tell_of_kernels(self):
         self.owner.tell(
-            f"{self.report.name}: kernel settings (threads, mkldnn, precision, determinism) differ from those when this was "
+            f"{self.report.name}: kernel settings (threads, default dtype, mkldnn, precision, determinism) differ from those when this was "
             "planned: kernels may take more than was measured then; torch._dynamo.reset() has it planned anew")
 
     def inference(self, module, inputs):

@@ -137,7 +137,7 @@ class ReadAgain:
             return
         if before.kernels != _private.kernel_settings():
             self.owner.tell(
-                f"{self.report.name}: kernel settings (threads, mkldnn, precision, determinism) differ between forward and "
+                f"{self.report.name}: kernel settings (threads, default dtype, mkldnn, precision, determinism) differ between forward and "
                 "backward pass: what is computed again may differ from what it was by rounding")
         if before.modes != _private.modes_of_user():
             self.owner.tell(

@@ -350,6 +350,12 @@ def _more_on_host(graph, goal, limits):
             f"({answer.host_peak} bytes) on the host.")
 
 
+def unmet_within(graph, goal, solved, advice=""):
+    """Returns the InfeasibleError about the budget ``goal`` for a graph whose least known schedule is ``solved``."""
+    message, *numbers = _unmet(graph, goal, solved.lower_bound, solved.peak)
+    return InfeasibleError(message + advice, *numbers)
+
+
 def _unmet(graph, goal, lower_bound, least, more=""):
     from .._report import size_text
     proved = f"; proved: no less than {size_text(lower_bound)}" if lower_bound else ""

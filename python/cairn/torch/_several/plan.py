@@ -45,15 +45,17 @@ class Planner:
     """Plans the parts of one step. ``parts``: the Parts. ``windows``: the Windows of the step, whose parts are indices
     of ``parts``. ``times``: for each part, the number of times that a step runs it. ``goal``: the budget in bytes;
     None: the least possible. ``is_share``: whether the budget is a share; if so, a tiny step may take the least
-    possible budget instead."""
+    possible budget instead. ``most_beside``: the windows, if all graphs outside of the step are planned without a
+    budget. A larger budget lets these graphs hold more, so the least budget of an error must leave room for it."""
 
-    def __init__(self, parts, windows, times, goal, limits, is_share=False):
+    def __init__(self, parts, windows, times, goal, limits, is_share=False, most_beside=None):
         self.parts, self.times, self.goal, self.limits = parts, times, goal, limits
         self.or_least = is_share
         self.asked = set()  # (part, peak, held bytes) of earlier searches
         self.windows = undominated(windows)
+        self.most_beside = undominated(windows if most_beside is None else most_beside)
         self.begin = time.monotonic()
-        self.baseline = peak(self.windows, [part.baseline for part in parts])
+        self.baseline = peak(self.most_beside, [part.baseline for part in parts])
 
     def plan(self):
         """Returns a Plan. Raises InfeasibleError if no schedules within the budget are found."""
@@ -295,15 +297,15 @@ class Planner:
                             at=self._name(window), seconds=time.monotonic() - self.begin)
         return Plan(self._schedules(points), report)
 
-    def _largest(self, points):
+    def _largest(self, points, windows=None):
         sizes = [point.sizes for point in points]
-        return max(((window, peak_of(window, sizes)) for window in self.windows), key=lambda found: found[1])
+        return max(((window, peak_of(window, sizes)) for window in windows or self.windows), key=lambda found: found[1])
 
     def _name(self, window):
         return f"the {'backward' if window.backward else 'forward'} pass of {self.parts[window.part].report.name}"
 
     def _unmet(self, points):
-        window, least = self._largest(points)
+        window, least = self._largest(points, self.most_beside)
         # results of the graph itself that are freed before its backward pass can make ``least`` the smaller one
         own = min(points[window.part].sizes.of(window), least)
         return InfeasibleError(

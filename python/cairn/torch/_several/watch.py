@@ -107,9 +107,11 @@ class Watch:
                 return
             parts = [self._parts[key] for key in keys]
             windows = self._numbered(self._windows.values(), keys)
+            most_beside = self._numbered(self._windows.values(), keys, unplanned=True)
         def planned(goal):
             times = [self._times[key] for key in keys]
-            return Planner(parts, windows, times, goal, parts[0].limits, is_share(self.owner.options.budget)).plan()
+            share = is_share(self.owner.options.budget)
+            return Planner(parts, windows, times, goal, parts[0].limits, share, most_beside).plan()
 
         try:
             self.plan = planned(self._goal(parts, windows))
@@ -351,13 +353,18 @@ class Watch:
         whole.add(most, None, whole.at)
 
 
-    def _numbered(self, windows, keys):
+    def _numbered(self, windows, keys, unplanned=False):
         """Returns the windows with indices in ``keys`` instead of keys as parts. Parts that are not in ``keys`` had no
-        backward pass; the bytes that they hold are added to ``beside``."""
+        backward pass in a round. The bytes that they hold are added to ``beside``: with ``unplanned``, the bytes that
+        they hold without a budget if these are more."""
+        def sizes_of(key):
+            part = self._parts[key]
+            return max([part.runs.sizes, part.unplanned.sizes] if unplanned else [part.runs.sizes], key=lambda sizes: sizes.held)
+
         number, found = {key: i for i, key in enumerate(keys)}, []
         for window in windows:
             others = tuple((number[key], count) for key, count in window.others if key in number)
-            beside = window.beside + sum(count * self._parts[key].runs.sizes.held for key, count in window.others
+            beside = window.beside + sum(count * sizes_of(key).held for key, count in window.others
                                          if key not in number)
             freed = []
             for one, count in window.freed:
@@ -365,7 +372,7 @@ class Watch:
                     readers = tuple((number[key], i) for key, i in one.readers if key in number)
                     freed.append((Freed(number[one.part], one.result, readers), count))
                 else:
-                    beside -= count * self._parts[one.part].runs.sizes.results[one.result]
+                    beside -= count * sizes_of(one.part).results[one.result]
             if window.part in number:
                 found.append(Window(number[window.part], window.backward, others, beside, tuple(freed), window.at_end))
         return found

@@ -1,6 +1,7 @@
 """Tests which rounds count when the graphs of a step are planned together: those of models that stop running, and those
 in which earlier runs are left over."""
 
+import re
 import signal
 import unittest
 import warnings
@@ -223,6 +224,46 @@ class Rounds(unittest.TestCase):
         few = promised(4)
         self.assertGreaterEqual(few, 256 * 256 * 4)
         self.assertGreaterEqual(promised(24), few)
+
+    def train_gan(self, budget):
+        """Trains a generator and a discriminator for five steps. The discriminator's own update is a round during
+        which a run of the generator holds memory. Returns the backend's report."""
+        def layers(width):
+            return torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.BatchNorm1d(64), torch.nn.GELU(), torch.nn.Linear(64, 32),
+                                       torch.nn.GELU(), torch.nn.Linear(32, width))
+
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+        chosen = cairn.torch.backend(budget=budget, work_limit=WORK)
+        models = layers(32), layers(8)
+        make, judge = (torch.compile(model, backend=chosen) for model in models)
+        for _ in range(5):
+            for parameter in (p for model in models for p in model.parameters()):
+                parameter.grad = None
+            made = make(torch.randn(64, 32))
+            (judge(torch.randn(64, 32)).square().mean() + judge(made.detach()).mean()).backward()
+            judge(made).mean().backward()
+        return cairn.torch.last_report()
+
+    def test_the_least_budget_leaves_room_for_runs_of_other_rounds(self):
+        """Tests the least budget that an error about a round names. A larger budget lets a run of another round hold
+        more, too."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with self.assertRaisesRegex(cairn.InfeasibleError, "a step of 1 graph: ") as caught:
+                self.train_gan(82432)
+            least = caught.exception.least_budget
+            report = self.train_gan(least)
+        self.assertLessEqual(report.measured, report.promised)
+        self.assertLessEqual(report.promised, least)
+
+    def test_an_error_names_the_budget_and_not_what_others_leave_of_it(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with self.assertRaises(cairn.InfeasibleError) as caught:
+                self.train_gan("20%")
+        named = int(re.search(r"\((\d+) bytes\)", str(caught.exception)).group(1))
+        self.assertGreater(named, 0.1 * caught.exception.least_budget)
 
 
 if __name__ == "__main__":
