@@ -119,7 +119,10 @@ class PlanFinder {
     int fruitless = 0;  // consecutive rounds in which the exact search improved neither the plan nor the bound
     for (int round = 0; !done() && watch_.work() > before; ++round) {
       before = watch_.work();
-      if (round > 0 || !at_once) sweep(effort);
+      if (round > 0 || !at_once) {
+        sweep(effort);
+        if (!done()) guide(kGuided * effort);
+      }
       if (done()) break;
       if (sections_) {
         const std::pair known(best_.plan.bytes, best_.lower_bound);
@@ -129,7 +132,6 @@ class PlanFinder {
       } else if ((!beams_ && !guided_) || (!limited && round == kEnough)) {
         return;
       }
-      guide(kGuided * effort);
       if (effort < kEndless / 8) effort *= 2;
     }
     best_.timed_out = best_.plan.bytes > floor();

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <atomic>
-#include <compare>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -19,8 +18,9 @@ namespace cairn::solvers::plan {
 /// bytes that they share times the weight of the pair. At first, the weight of a pair is the number of steps at which
 /// both are live. A move gives one block its best offset: along the offset, the sum changes linearly between the ends
 /// of other blocks, so that a sweep over these ends finds the minimum. If no move lowers the sum, the weights of some
-/// pairs rise: of those for which the ratio of shared bytes to weight is largest. Once no two blocks overlap, the
-/// offsets are a plan, and its blocks are moved down as far as possible.
+/// pairs rise: of those for which the ratio of shared bytes to weight is largest. From time to time, all weights return
+/// a part of the way to their first values, because weights of pairs that no longer overlap mislead the search. Once no
+/// two blocks overlap, the offsets are a plan, and its blocks are moved down as far as possible.
 ///
 /// The search improves a given plan. It cannot prove that there is no plan. A block is treated as one rectangle, its
 /// bounds(). A search needs 4 bytes for each pair of blocks that are live at the same time, and the Problem that
@@ -72,12 +72,17 @@ class GuidedSearch {
   struct Bend {
     std::int64_t offset;
     double change;
-    auto operator<=>(const Bend&) const = default;
+  };
+  /// A pair of blocks that share bytes, and the ratio of their shared bytes to the weight of the pair.
+  struct Shared {
+    float ratio;
+    std::int32_t block, pair;
   };
 
   std::int64_t shared(std::int32_t b, std::int64_t offset, std::int32_t other) const;
   double sum(std::int32_t b, std::int64_t offset) const;
   std::int64_t best_offset(std::int32_t b);
+  void sort_bends(std::int64_t top);
   void improve(std::int32_t b);
   void move(std::int32_t b, std::int64_t offset);
   void add_overlaps(std::int32_t b, std::int32_t change);
@@ -98,7 +103,8 @@ class GuidedSearch {
   std::vector<std::int32_t> overlapping_, places_;
   std::vector<std::int32_t> open_;     ///< blocks to move
   std::vector<std::uint8_t> is_open_;  ///< for each block, whether it is in open_
-  std::vector<Bend> bends_;            ///< temporary data of best_offset()
+  std::vector<Bend> bends_, sorted_;   ///< temporary data of best_offset() and sort_bends()
+  std::vector<Shared> shared_;         ///< temporary data of raise_weights()
   std::int64_t work_ = 0;
 };
 
