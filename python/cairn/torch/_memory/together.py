@@ -336,7 +336,7 @@ class Alive:
             own.update(mine.storages.keys() - mine.given_results.keys())
             held.update(_in_memory(mine.given_results))
         if runs and not backward and sum(held.values()) >= WORTH_TELLING:
-            self._tell_of_second(runs, sum(held.values()))
+            self._tell_of_second(runs, sum(held.values()), mine is not None)
         return sum(size for key, size in held.items() if key not in own), runs, loose
 
     def _count_copies(self, mine):
@@ -480,8 +480,14 @@ class Alive:
             whole.told.add(reason)
             self.owner.tell(text)
 
-    def _tell_of_second(self, runs, held):
+    def _tell_of_second(self, runs, held, has_backward):
         of_this = all(run.graph.owner is self.owner for run in runs)
+        if not has_backward:
+            self._tell(self._whole(runs), "without a backward pass", (
+                f"{self.report.name} has no backward pass, and runs while {size_text(held)} of other graphs, or of earlier runs, are held "
+                "for their backward passes: together they can exceed the budget, because graphs without a backward pass are "
+                "not planned together with others. Run it before the other graphs, or choose a lower budget"))
+            return
         if self.watch.plan is not None and of_this:
             return
         if self.watch.enabled and of_this:

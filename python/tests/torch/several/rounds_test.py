@@ -257,6 +257,30 @@ class Rounds(unittest.TestCase):
         self.assertLessEqual(report.measured, report.promised)
         self.assertLessEqual(report.promised, least)
 
+    def test_a_graph_without_a_backward_pass_within_a_step(self):
+        """Tests a teacher that runs between the forward and the backward pass of its student. Both are not planned
+        together, which must be told; the report must count both."""
+        def layers(width):
+            return torch.nn.Sequential(torch.nn.Linear(32, width), torch.nn.GELU(), torch.nn.Linear(width, width), torch.nn.SiLU(),
+                                       torch.nn.Linear(width, 32))
+
+        chosen = cairn.torch.backend(budget=150_000, work_limit=WORK)
+        student, teacher = (torch.compile(layers(width), backend=chosen) for width in (64, 256))
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always", cairn.torch.CairnWarning)
+            for _ in range(3):
+                x = torch.randn(64, 32)
+                learned = student(x)
+                with torch.no_grad():
+                    taught = teacher(x)
+                (learned - taught).square().mean().backward()
+        texts = [str(warning.message) for warning in told if issubclass(warning.category, cairn.torch.CairnWarning)]
+        self.assertEqual([text for text in texts if "planned together within one budget" in text], [])
+        self.assertEqual(len([text for text in texts if "graph 1 has no backward pass, and runs while" in text]), 1, texts)
+        report = cairn.torch.last_report()
+        self.assertGreater(report.promised, 150_000)
+        self.assertEqual(report.measured, report.promised)
+
     def test_an_error_names_the_budget_and_not_what_others_leave_of_it(self):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
