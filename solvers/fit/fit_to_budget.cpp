@@ -29,7 +29,7 @@ namespace {
 constexpr double kShareOfPlan = 0.25;        // one plan: further plans and searches can follow
 constexpr double kShareOfStart = 0.3;        // the careful plan of the schedule from which the search starts
 constexpr double kShareOfCheap = 0.4;        // each call of the solver in aim_cheaply()
-constexpr double kShareOfLowerCall = 0.25;   // each call of lower_aim()
+constexpr double kShareOfBisection = 0.08;   // each call of bisect(), and each plan of its result
 constexpr double kShareOfPlaced = 0.98;      // search_placed(), if a schedule fits: the rest is for checking its result
 constexpr double kShareOfPlacedUnmet = 0.7;  // search_placed(), if none fits: other searches follow
 constexpr double kShareOfOthers = 0.05;      // plans of Solution::others after a call
@@ -42,13 +42,14 @@ constexpr double kPlanSeconds = 4e-5;  // estimated time of one more plan, in se
 constexpr std::int64_t kCareful = 3;               // factor on the work of a plan in phases that depend on each plan
 constexpr std::int64_t kLeastSecured = 1'200'000;  // least work of the search for a schedule that is sure to fit
 // Calls, budgets and costs.
-constexpr int kLowerCalls = 3;           // largest number of calls of lower_aim()
+constexpr int kBisections = 6;           // largest number of calls of bisect()
+constexpr int kBisectionsUnmet = 3;      // the same, as long as no plan has fitted: other searches need the time
+constexpr std::int64_t kClosest = 250;   // bisect() ends if its two budgets differ by less than a 250th
 constexpr double kBelow = 1.1;           // a budget is lowered by this multiple of the bytes by which a plan exceeds it
 constexpr std::int64_t kClosePlan = 50;  // a plan is close to the budget if it exceeds it by less than a 50th
-constexpr std::int64_t kMuchMore = 20;   // a cost is much higher if it is higher by a 20th of the baseline's cost
 constexpr std::int64_t kFarAbove = 2;    // multiple of the budget: no addresses are found for schedules above it
 // Sizes of graphs and schedules.
-constexpr core::NodeId kFewestPlaced = 300;      // nodes: on smaller graphs, calls with lower budgets are better
+constexpr core::NodeId kFewestPlaced = 200;      // nodes: on smaller graphs, calls with lower budgets are better
 constexpr std::int64_t kLongestPlaced = 20'000;  // steps: longer schedules take search_placed() too long
 constexpr core::NodeId kLargeGraph = 5000;       // nodes: the first call takes most of the time
 constexpr double kFirstOfLarge = 0.964;          // first budget of such a graph, as a fraction of the problem's budget
@@ -141,13 +142,20 @@ class Fitting {
   }
 
   /// Searches for a schedule and its addresses together, because the plan of the schedule `first` needs `planned`
-  /// bytes, which exceeds fit.budget. First makes the result of secure() the answer, even if it is expensive. If this
-  /// answer fits, calls aim_cheaply() to find a cheaper schedule. Finally starts the joint search from both schedules.
+  /// bytes, which exceeds fit.budget. First calls bisect(). If it finds no plan that fits, makes the result of secure()
+  /// the answer, even if it is expensive. If this answer fits, calls aim_cheaply() to find a cheaper schedule. Finally
+  /// starts the joint search from the answer and from a cheaper schedule whose plan does not fit.
   void place(const solvers::SolverInfo& solver, const core::Schedule& first, std::int64_t planned) {
     plan_work_ = std::min(plan_work_, core::Limit::kAnyWork / kCareful) * kCareful;
+    const core::Schedule near = bisect(solver, rounded_.peak_within(fit.budget), first, planned);
+    std::vector<core::Schedule> starts;
+    if (fit.fits()) {
+      starts = {fit.solution.schedule, near};
+      search_placed(starts);
+      return;
+    }
     secure(solver);
     take_secured();
-    std::vector<core::Schedule> starts;
     if (fit.fits()) {
       starts.push_back(aim_cheaply(solver, first, planned));
       if (fit.solution.schedule.steps != starts.front().steps) starts.push_back(fit.solution.schedule);
@@ -161,7 +169,7 @@ class Fitting {
   /// of bytes that the plan of `first` needs, which is more than fit.budget. The solver looks at peaks and not at
   /// plans, so it gets a budget that is lower than fit.budget by kBelow times the excess (`planned` - fit.budget), but
   /// not below the peak of the current answer. The solver starts from `first` and, if it finds no schedule within this
-  /// budget, once more from the current answer. If the plan of the schedule found does not fit, lower_aim() follows.
+  /// budget, once more from the current answer. If the plan of the schedule found does not fit, bisect() follows.
   /// Returns the schedule found or, if both attempts fail, `first`.
   core::Schedule aim_cheaply(const solvers::SolverInfo& solver, const core::Schedule& first, std::int64_t planned) {
     // The solver also returns a lower bound on the cost. This bound holds for the problem only if the solver's budget
@@ -177,7 +185,7 @@ class Fitting {
       solvers::Solution solution = call(solver, search);
       if (meets(solution, search.budget)) {
         const std::optional<std::int64_t> bytes = offer(solution);
-        if (bytes && *bytes > fit.budget) return lower_aim(solver, search, std::move(solution.schedule), *bytes);
+        if (bytes && *bytes > fit.budget) return bisect(solver, *search.budget, std::move(solution.schedule), *bytes);
         return std::move(solution.schedule);
       }
       if (close || watch_.expired_now()) break;
@@ -185,31 +193,41 @@ class Fitting {
     return first;
   }
 
-  /// Calls the solver under lower and lower budgets, as long as the plans of the schedules found do not fit. `aimed` is
-  /// the schedule that was found within search.budget, and `planned` is the number of bytes of its plan. Returns the
-  /// schedule whose plan fits or, if there is none, `aimed`. After Ctrl-C, the schedule returned may have no plan. Does
-  /// nothing unless the current answer, which fits, costs much more than `aimed`: only then is the joint search
-  /// (search_placed()) unlikely to close the gap by itself.
-  core::Schedule lower_aim(const solvers::SolverInfo& solver, solvers::SolveOptions search, core::Schedule aimed,
-                           std::int64_t planned) {
-    const std::int64_t cost = core::evaluate(rounded_.graph, aimed).cost;
-    if (fit.solution.cost - cost <= problem_.baseline.cost / kMuchMore) return aimed;
-    core::Schedule start = aimed;
-    for (int i = 0; i < kLowerCalls && !watch_.expired_now(); ++i) {
+  /// Looks for the highest budget at which the plan of the solver's schedule fits. `schedule` was found within
+  /// `budget`, and its plan needs `planned` bytes, which exceeds fit.budget. As long as no plan fits, the next budget
+  /// is the one at which a plan would fit if it exceeded the peak by the same fraction as the last plan did. Then
+  /// bisects between the highest budget with a plan that fits and the lowest without. Returns the schedule of the
+  /// latter.
+  core::Schedule bisect(const solvers::SolverInfo& solver, std::int64_t budget, core::Schedule schedule,
+                        std::int64_t planned) {
+    const std::int64_t closest = std::max<std::int64_t>(1, fit.budget / kClosest);
+    const auto filled_by = [&](std::int64_t peak) { return static_cast<double>(peak) / static_cast<double>(planned); };
+    double filled = filled_by(core::evaluate(rounded_.graph, schedule).peak);
+    std::int64_t met = 0;
+    solvers::SolveOptions search = options_.search;
+    for (int i = 0; i < (met > 0 ? kBisections : kBisectionsUnmet) && budget - met > closest && !watch_.expired_now();
+         ++i) {
       const std::int64_t lowest = std::max(rounded_.lower_bound, fit.solution.peak_bound.value);
-      const std::int64_t next = std::max(below(*search.budget, planned), lowest);
-      if (next >= *search.budget) break;
+      const auto room = static_cast<std::int64_t>(filled * static_cast<double>(fit.budget));
+      const std::int64_t next = met > 0 ? met + (budget - met) / 2 : std::max(std::min(room, budget - closest), lowest);
+      if (next >= budget) break;
       search.budget = next;
-      search.limit = watch_.share(kShareOfLowerCall);
-      search.start = &start;
+      search.limit = watch_.share(kShareOfBisection);
+      search.start = &schedule;
       solvers::Solution solution = call(solver, search);
       if (!meets(solution, search.budget)) break;
-      const std::optional<std::int64_t> bytes = offer(solution);
-      if (!bytes || *bytes <= fit.budget) return std::move(solution.schedule);
-      start = std::move(solution.schedule);
-      planned = *bytes;
+      const std::optional<std::int64_t> bytes = offer(solution, watch_.rest().seconds * kShareOfBisection);
+      if (!bytes) break;
+      if (*bytes <= fit.budget) {
+        met = next;
+      } else {
+        budget = next;
+        planned = *bytes;
+        filled = filled_by(solution.peak);
+        schedule = std::move(solution.schedule);
+      }
     }
-    return aimed;
+    return schedule;
   }
 
   /// Returns `budget` minus kBelow times the number of bytes by which a plan of `planned` bytes exceeds fit.budget.

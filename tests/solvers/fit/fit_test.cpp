@@ -177,27 +177,37 @@ fit::Fit fit_late(char (*answer)(std::size_t call)) {
   return fit::fit_to_budget(problem, problem, placing, {.search = search, .plan = {.alignment = 1}, .secure_share = 1});
 }
 
-TEST_CASE("where the plan is above the budget, the least budget is searched, then what is cheaper and about as low") {
-  const fit::Fit found = fit_late([](std::size_t call) { return "bnl"[std::min<std::size_t>(call - 1, 2)]; });
-  CHECK(found.fits());
-  const std::vector<LateCall>& calls = Late::calls;
-  REQUIRE(calls.size() >= 3);
-  CHECK(calls[0].budget == 140);
-  // The second budget is lower than 140 by slightly more than the 10 bytes by which the plan exceeds 140.
-  CHECK(calls[1].budget == 129);
-  CHECK(calls[1].start.steps.size() == 450);  // the baseline
-  CHECK(calls[2].budget == 129);
-  CHECK(calls[2].start.steps == Late::low.steps);
-}
-
-TEST_CASE("lower peaks are asked for while the plan of a cheaper schedule does not fit") {
-  const fit::Fit found = fit_late([](std::size_t call) { return call <= 3 ? 'b' : 'l'; });
+TEST_CASE("where no lower budget is met, the least budget is searched, then what is cheaper and about as low") {
+  const fit::Fit found = fit_late([](std::size_t call) { return "bnnl"[std::min<std::size_t>(call - 1, 3)]; });
   CHECK(found.fits());
   const std::vector<LateCall>& calls = Late::calls;
   REQUIRE(calls.size() >= 4);
-  // The plan of the baseline exceeds 140 by 10 bytes, so each budget is lower than the one before by 11 bytes.
-  for (std::size_t i = 0; i < 4; ++i) CHECK(calls[i].budget == 140 - 11 * static_cast<std::int64_t>(i));
-  for (std::size_t i = 1; i < 4; ++i) CHECK(calls[i].start.steps.size() == 450);
+  CHECK(calls[0].budget == 140);
+  // The plan of the baseline is as high as its peak. So the next budget is only slightly lower.
+  CHECK(calls[1].budget == 139);
+  CHECK(calls[1].start.steps.size() == 450);  // the baseline
+  // After the search for the least budget, the budget is lower than 140 by slightly more than the 10 bytes by which the
+  // plan exceeds 140.
+  CHECK(calls[2].budget == 129);
+  CHECK(calls[2].start.steps.size() == 450);
+  CHECK(calls[3].budget == 129);
+  CHECK(calls[3].start.steps == Late::low.steps);
+}
+
+TEST_CASE("budgets are lowered until a plan fits, then bisected") {
+  const fit::Fit found = fit_late([](std::size_t call) { return call <= 3 ? 'b' : 'l'; });
+  CHECK(found.fits());
+  const std::vector<LateCall>& calls = Late::calls;
+  REQUIRE(calls.size() == 7);
+  // Each of the first budgets is the one at which a plan would fit if it were higher than the peak by the same factor
+  // as the last one. The solver pretends that the peak is the budget, and each plan has 150 bytes.
+  CHECK(calls[1].budget == 139);
+  CHECK(calls[2].budget == 139 * 140 / 150);
+  CHECK(calls[3].budget == 129 * 140 / 150);  // fits
+  CHECK(calls[4].budget == (120 + 129) / 2);
+  CHECK(calls[5].budget == (124 + 129) / 2);
+  CHECK(calls[6].budget == (126 + 129) / 2);
+  for (std::size_t i = 1; i < 7; ++i) CHECK(calls[i].start.steps.size() == 450);
 }
 
 TEST_CASE("where nothing is found from above, the search goes on from what the least budget's search found") {
