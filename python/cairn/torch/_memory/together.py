@@ -41,6 +41,7 @@ _steps = 0  # number of steps that have ended
 # A graph without a backward pass that ran in one of this number of steps before is taken for a part of each step. Steps
 # of a GAN, for example, are different in turn.
 _FEW_STEPS = 4
+_NO_BACKWARD = ", which has no backward pass"  # what reports say about the pass of such a graph
 # Storage -> (weak reference, bytes, number of the backward pass of autograd): gradients that one graph passes to
 # another, and results of graphs whose own backward pass has ended.
 _passing = {}
@@ -160,7 +161,7 @@ class Alive:
                     keys.difference_update(made)
                 if in_step:
                     _of_step.setdefault(self, set()).update(made)
-            self._seen(held, runs)
+            self._seen(held, runs, note=_NO_BACKWARD)
             return result
 
         return call
@@ -417,9 +418,10 @@ class Alive:
                 f"{size_text(size)} of replaced ones stay beside the new, which {size_text(self.report.promised)} as promised does not count; "
                 "backend(..., accumulate=True) does")
 
-    def _seen(self, held, runs, backward=False, let_go=0, at_end=0):
+    def _seen(self, held, runs, backward=False, let_go=0, at_end=0, note=""):
         """Records that a pass has run while other graphs held ``held`` bytes. ``let_go``: bytes of results that have
-        been freed, although the promised peak of the pass includes them. ``at_end``: a result of _end_gradients()."""
+        been freed, although the promised peak of the pass includes them. ``at_end``: a result of _end_gradients().
+        ``note``: what the report says about the pass after its name."""
         report = self.report
         if not held and not report.of_step:
             return
@@ -429,15 +431,17 @@ class Alive:
             measured = min(report.measured, promised)
         whole = self._whole(runs)
         with _lock:
-            name = f"the {'backward' if backward else 'forward'} pass of {report.name}"
+            name = f"the {'backward' if backward else 'forward'} pass of {report.name}{note}"
             whole.add(held + promised - let_go, held + measured - let_go if measured is not None else None, name)
             if at_end:
                 whole.add(held + at_end, held + at_end, f"autograd's sum of gradients after {name}")
         budget = self.watch.budget_of(report)
         if (backward or not runs) and budget is not None and whole.promised > budget:
             held = "" if self.watch.plan else "budgets hold for each graph, and "
+            # the plan of a step contains only graphs with a backward pass
+            what_follows = f", in {whole.at}, so no plan of the step lowers it" if whole.at.endswith(_NO_BACKWARD) else self.watch.outlook()
             self._tell(whole, "sum", f"{held}graphs that are alive at once add up to {size_text(whole.promised)}, which is above the "
-                                     f"budget of {size_text(budget)}{self.watch.outlook()}")
+                                     f"budget of {size_text(budget)}{what_follows}")
 
     def _tell_of_broken(self):
         """Warns if the graphs of a step together took more memory than was promised for them together, even if no
