@@ -142,22 +142,18 @@ class Fitting {
   }
 
   /// Searches for a schedule and its addresses together, because the plan of the schedule `first` needs `planned`
-  /// bytes, which exceeds fit.budget. First calls bisect(). If it finds no plan that fits, makes the result of secure()
-  /// the answer, even if it is expensive. If this answer fits, calls aim_cheaply() to find a cheaper schedule. Finally
-  /// starts the joint search from the answer and from a cheaper schedule whose plan does not fit.
+  /// bytes, which exceeds fit.budget. First makes the result of secure() the answer, even if it is expensive. If this
+  /// answer fits, looks for a cheaper one by bisect() or, if bisect() finds none, by aim_cheaply(). Finally starts the
+  /// joint search from the answer and from a cheaper schedule whose plan does not fit.
   void place(const solvers::SolverInfo& solver, const core::Schedule& first, std::int64_t planned) {
     plan_work_ = std::min(plan_work_, core::Limit::kAnyWork / kCareful) * kCareful;
-    const core::Schedule near = bisect(solver, rounded_.peak_within(fit.budget), first, planned);
-    std::vector<core::Schedule> starts;
-    if (fit.fits()) {
-      starts = {fit.solution.schedule, near};
-      search_placed(starts);
-      return;
-    }
     secure(solver);
     take_secured();
+    std::vector<core::Schedule> starts;
     if (fit.fits()) {
-      starts.push_back(aim_cheaply(solver, first, planned));
+      const std::int64_t secured = fit.solution.cost;
+      starts.push_back(bisect(solver, rounded_.peak_within(fit.budget), first, planned));
+      if (fit.solution.cost == secured) starts.front() = aim_cheaply(solver, first, planned);
       if (fit.solution.schedule.steps != starts.front().steps) starts.push_back(fit.solution.schedule);
     } else {
       starts.push_back(fit.least ? fit.least->lowest : first);
@@ -169,7 +165,7 @@ class Fitting {
   /// of bytes that the plan of `first` needs, which is more than fit.budget. The solver looks at peaks and not at
   /// plans, so it gets a budget that is lower than fit.budget by kBelow times the excess (`planned` - fit.budget), but
   /// not below the peak of the current answer. The solver starts from `first` and, if it finds no schedule within this
-  /// budget, once more from the current answer. If the plan of the schedule found does not fit, bisect() follows.
+  /// budget, once more from the current answer.
   /// Returns the schedule found or, if both attempts fail, `first`.
   core::Schedule aim_cheaply(const solvers::SolverInfo& solver, const core::Schedule& first, std::int64_t planned) {
     // The solver also returns a lower bound on the cost. This bound holds for the problem only if the solver's budget

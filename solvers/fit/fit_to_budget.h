@@ -90,11 +90,11 @@ struct Fit : Solved {
 /// Each of these calls has the whole work limit; max_rounds limits the number of calls. The result is never worse than
 /// options.search.start.
 ///
-/// With the solver `auto` and a graph of at least 300 nodes, there are additional calls if a plan exceeds the budget;
+/// With the solver `auto` and a graph of at least 200 nodes, there are additional calls if a plan exceeds the budget;
 /// max_rounds does not count them. First, find_least_budget() looks for a schedule whose peak is so low that its plan
-/// fits. Next, the solver looks for a cheaper schedule of about that peak. If its plan does not fit, and the answer so
-/// far costs much more, the solver looks for schedules of lower peaks. Finally, solvers::search_placed() searches for a
-/// schedule and its addresses together for the rest of the limit.
+/// fits. Next, the highest budget is looked for at which the plan of the solver's schedule fits, by at most six calls.
+/// If none fits, the solver looks for a cheaper schedule of about the peak of the first one. Finally,
+/// solvers::search_placed() searches for a schedule and its addresses together for the rest of the limit.
 ///
 /// If the graph has core::Graph::host_memory(), the search for recomputation alone gets a part of the time. The rest is
 /// spent on schedules with transfers (offload/support/solve.h), whose plans must fit into both budgets. All costs are

@@ -100,7 +100,7 @@ class PlanFinder {
   std::int64_t floor() const { return std::max(best_.lower_bound, options_.capacity.value_or(0)); }
   int searchers() const { return options_.limit.counts_work() ? 2 : std::clamp(threads_, 2, 8); }
 
-  /// Runs beam searches, the exact search and guided searches in turn, in rounds. Each round may do twice the work
+  /// Runs beam searches, guided searches and the exact search in turn, in rounds. Each round may do twice the work
   /// (`effort`) of the previous round.
   void improve() {
     constexpr std::int64_t kFirst = 2'000'000;
@@ -121,7 +121,7 @@ class PlanFinder {
       before = watch_.work();
       if (round > 0 || !at_once) {
         sweep(effort);
-        if (!done()) guide(kGuided * effort);
+        if (!done()) guide(sections_ && round == 0 ? effort : kGuided * effort);
       }
       if (done()) break;
       if (sections_) {
