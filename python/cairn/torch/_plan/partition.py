@@ -190,7 +190,7 @@ def schedule(prepared, options, or_least=False, among=None):
 
         within = goal if goal is None else max(1, goal - held)
         solved = search_whole() if within == goal else search(within, True)
-        if within != goal and solved.unmet is not None:  # the error is to name the budget, not what others leave of it
+        if within != goal and solved.unmet is not None and solved.peak > goal:  # the error is to name the budget, not what others leave of it
             solved.unmet = solve.unmet_within(graph, goal, solved, _advice(trace))
         exceeds = within != goal and not or_least and solved.peak > goal
         # A share refers to the memory of the whole step, which is known only after a step. Until then, a graph may

@@ -305,7 +305,7 @@ class Planner:
         return f"the {'backward' if window.backward else 'forward'} pass of {self.parts[window.part].report.name}"
 
     def _unmet(self, points):
-        window, least = self._largest(points, self.most_beside)
+        window, least = self._largest(points, self.windows + self.most_beside)
         # results of the graph itself that are freed before its backward pass can make ``least`` the smaller one
         own = min(points[window.part].sizes.of(window), least)
         return InfeasibleError(
