@@ -177,7 +177,7 @@ fit::Fit fit_late(char (*answer)(std::size_t call)) {
   return fit::fit_to_budget(problem, problem, placing, {.search = search, .plan = {.alignment = 1}, .secure_share = 1});
 }
 
-TEST_CASE("where no lower budget is met, the least budget is searched, then what is cheaper and about as low") {
+TEST_CASE("where no lower budget is met, a schedule is searched that is cheaper than the least and about as low") {
   const fit::Fit found = fit_late([](std::size_t call) { return "bnnl"[std::min<std::size_t>(call - 1, 3)]; });
   CHECK(found.fits());
   const std::vector<LateCall>& calls = Late::calls;
@@ -186,8 +186,8 @@ TEST_CASE("where no lower budget is met, the least budget is searched, then what
   // The plan of the baseline is as high as its peak. So the next budget is only slightly lower.
   CHECK(calls[1].budget == 139);
   CHECK(calls[1].start.steps.size() == 450);  // the baseline
-  // After the search for the least budget, the budget is lower than 140 by slightly more than the 10 bytes by which the
-  // plan exceeds 140.
+  // As no schedule was found, the next budget is lower than 140 by slightly more than the 10 bytes by which the plan
+  // exceeds 140.
   CHECK(calls[2].budget == 129);
   CHECK(calls[2].start.steps.size() == 450);
   CHECK(calls[3].budget == 129);
