@@ -76,6 +76,7 @@ class GraphReport:
     # device other than that of the budget -> bytes on this device, which are not part of the budget
     elsewhere: dict = dataclasses.field(default_factory=dict)
     saved: int = 0  # bytes that the forward pass saves for the backward pass
+    replaced: bool = False  # whether the graph has been compiled again for a plan of its step
     trains: bool = False  # whether there is a backward pass and the graph was not compiled for an evaluation
     updated: int = 0  # number of parameters updated in the backward pass; their gradients are in the budget
     measured: Optional[int] = None

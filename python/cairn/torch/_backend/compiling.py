@@ -76,6 +76,14 @@ class Compiling:
             self._try_least_regions()
             raise
 
+    def _add_part(self, prepared, solved):
+        """Lets the graph be planned together with other graphs of the step."""
+        options = self.owner.options
+        part = Part(prepared, self.report, limits_of(options, prepared.trace), options.offload is not None)
+        part.runs = part.add(solved.steps, solved.transfers) or part.runs
+        self.alive.part = part
+        self.owner.watch.compiled(part, self.alive)
+
     def _try_least_regions(self):
         """Has the graph compiled once more, with its regions planned for the least memory, unless they are already."""
         if self.has_regions and not self.region_plans.least:
@@ -104,9 +112,7 @@ class Compiling:
         self.alive = Alive(self.owner, self.report, num_fwd_outputs, list(trace.kept_results(results)),
                            Tangents(joint, num_fwd_outputs, self.owner, self.report), self.written)
         if among is not None:
-            self.alive.part = Part(prepared, self.report, limits_of(options, trace), options.offload is not None)
-            self.alive.part.runs = self.alive.part.add(solved.steps, solved.transfers) or self.alive.part.runs
-            self.owner.watch.compiled(self.alive.part, self.alive)
+            self._add_part(prepared, solved)
         self.read_again = ReadAgain(self.owner, self.report, self.alive, num_fwd_outputs, lambda: self.kernels, forward)
         self.owner.report.graphs.append(self.report)
         if options.measure:
@@ -285,10 +291,14 @@ class Compiling:
         _private.hide_writes()
         # A name that matches nothing here may be the name of an operation of a training graph, so this is not told.
         policies.never_recompute(module.graph, options.never_recompute)
-        prepared = prepare_within(module.graph, options, name=name, largest=self.owner.report.baseline)
+        among = self.owner.watch.among_alone(held_by_graphs_of(self.owner))
+        # while other graphs are held or planned, the graph may be a part of a step, whose plan must know its dropouts
+        in_step = among is not None and (among.held or among.goal is not None)
+        prepared = prepare_within(module.graph, options, name=name, largest=self.owner.report.baseline, always_rewrite=in_step)
         trace = prepared.trace
         self._note_draws(prepared)
-        solved, report = schedule(prepared, options, or_least=solve.is_share(options.budget))
+        is_planned = among is not None and among.planned(prepared) is not None
+        solved, report = schedule(prepared, options, or_least=solve.is_share(options.budget), among=among if is_planned else None)
         if solved.unmet is not None:
             tell_of_least(self.owner, report, "it has no backward pass")
         self.owner.report.graphs.append(report)
@@ -301,7 +311,10 @@ class Compiling:
             run = self.measured.alone(run)
         else:
             report.not_measured = "is not measured (measure=False)"
-        run = Alive(self.owner, report).alone(run, self.in_step)
+        self.alive = Alive(self.owner, report)
+        if among is not None:
+            self._add_part(prepared, solved)
+        run = self.alive.alone(run, self.in_step)
         copied = copied_as_a_whole(module)
 
         def call(args):

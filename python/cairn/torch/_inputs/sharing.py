@@ -12,16 +12,17 @@ from .. import _private
 from .._graph import operators
 
 
-def shared(tensors, running=False):
+def shared(tensors, running=False, saved=lambda tensor: 0):
     """Returns the indices of the tensors that share memory with something outside of ``tensors`` that may write it
     without torch noticing. Views of one tensor share its version, so torch notices writes through them. ``running``:
     whether a compiled function runs. If so, references that other libraries hold through DLPack are not looked for,
-    because the function itself holds several references to its arguments."""
+    because the function itself holds several references to its arguments. ``saved(tensor)``: number of references to a
+    tensor that are known to be those of backward passes, which write nothing."""
     groups = {}  # storage -> positions
     for i, tensor in enumerate(tensors):
         if _private.is_plain(tensor):
             groups.setdefault(tensor.untyped_storage()._cdata, []).append(i)
-    return [i for members in groups.values() if _written_unseen([tensors[i] for i in members], running) for i in members]
+    return [i for members in groups.values() if _written_unseen([tensors[i] for i in members], running, saved) for i in members]
 
 
 # These operations address the storage of their first argument by an offset from the storage's beginning.
@@ -54,9 +55,9 @@ def is_buffer_of_others(value):
     return is_buffer and not _private.owns_its_memory(value)
 
 
-def _written_unseen(tensors, running):
+def _written_unseen(tensors, running, saved):
     """Returns whether the memory of ``tensors`` may be written without torch noticing. ``tensors`` are all known
-    tensors of one storage."""
+    tensors of one storage. ``running``, ``saved``: as in shared()."""
     roots = {id(t if t._base is None else t._base): t if t._base is None else t._base for t in tensors}
     if len(roots) > 1 or any(t.is_inference() for t in tensors) or not _private.owns_its_memory(tensors[0]):
         return True
@@ -71,4 +72,4 @@ def _written_unseen(tensors, running):
     # are views, the number of references to the root equals the number of tensors of the storage.
     if there > known:
         return given or there != _private.holders(root)
-    return given and not running and not root.requires_grad and _private.holders(root) > there
+    return given and not running and not root.requires_grad and _private.holders(root) - saved(root) > there

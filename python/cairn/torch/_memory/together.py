@@ -8,6 +8,7 @@ An *Edge* (_private/autograd.py) is an edge of autograd's graph, along which a g
 (_several/watch.py) observes which graphs run in a step, and then lets them be planned together.
 """
 
+import collections
 import contextlib
 import functools
 import threading
@@ -64,6 +65,8 @@ class Run:
         # same step
         self.given_results = {}
         self.written = set()  # storages of the inputs that the graph has written
+        # id of an input tensor -> number of times that autograd holds this tensor, because the graph saves it
+        self.saved_inputs = collections.Counter()
         self.copies = {}  # a dict like ``storages``, for copies on the host
         # a result of Tangents.shapes(): properties of the gradients that the caller is expected to give
         self.shapes = {}
@@ -79,6 +82,7 @@ class Run:
         # the edges along which autograd passes zeros because of the writes in ``to_write``: a result of
         # edges_of_writes()
         self.zeros = ()
+        self.pass_number = None  # number of the forward pass among all passes that the Watch has recorded
 
     @property
     def freed(self):
@@ -114,6 +118,7 @@ class Alive:
             inputs = storages_of(args)
             tensors = [i for i, t in enumerate(args) if isinstance(t, torch.Tensor)]
             made = Run(self, tensors, [i for i in tensors if args[i].requires_grad and not args[i].is_leaf])
+            given = {id(args[i]) for i in tensors}
             if self._continues(args, made.flowing):
                 self.owner.continues = self.owner.report.outside = True
             held, runs, loose = self._begin(inputs, made)
@@ -127,6 +132,8 @@ class Alive:
             made.storages = {**loose, **{key: entry for key, entry in on_device.items() if key not in inputs}}
             made.copies = _weak(result[i] for i in self.on_host)
             saved = storages_of(result[self.forward_outputs:])
+            if not _private.saves_by_hooks():  # hooks may keep something else
+                made.saved_inputs.update(id(value) for value in result[self.forward_outputs:] if id(value) in given)
             made.shapes = self.tangents.shapes(result)
             for number, i in enumerate(self.kept_results):
                 for key in storages_of([result[i]]) - saved:
@@ -151,6 +158,7 @@ class Alive:
                 if not self._is_part_of_steps():
                     _of_step.pop(self, None)
             held, runs, _ = self._begin(inputs, None)
+            freed = self._freed_results()
             with self._while_running():
                 result = run(args)
             with _lock:
@@ -162,6 +170,9 @@ class Alive:
                 if in_step:
                     _of_step.setdefault(self, set()).update(made)
             self._seen(held, runs, note=_NO_BACKWARD)
+            with _lock:
+                open_runs = list(_open)
+            self.watch.ran_alone(self, held, open_runs, freed)
             return result
 
         return call
@@ -337,7 +348,7 @@ class Alive:
             own.update(mine.storages.keys() - mine.given_results.keys())
             held.update(_in_memory(mine.given_results))
         if runs and not backward and sum(held.values()) >= WORTH_TELLING:
-            self._tell_of_second(runs, sum(held.values()), mine is not None)
+            self._tell_of_second(runs, sum(held.values()))
         return sum(size for key, size in held.items() if key not in own), runs, loose
 
     def _count_copies(self, mine):
@@ -438,10 +449,8 @@ class Alive:
         budget = self.watch.budget_of(report)
         if (backward or not runs) and budget is not None and whole.promised > budget:
             held = "" if self.watch.plan else "budgets hold for each graph, and "
-            # the plan of a step contains only graphs with a backward pass
-            what_follows = f", in {whole.at}, so no plan of the step lowers it" if whole.at.endswith(_NO_BACKWARD) else self.watch.outlook()
             self._tell(whole, "sum", f"{held}graphs that are alive at once add up to {size_text(whole.promised)}, which is above the "
-                                     f"budget of {size_text(budget)}{what_follows}")
+                                     f"budget of {size_text(budget)}{self.watch.outlook()}")
 
     def _tell_of_broken(self):
         """Warns if the graphs of a step together took more memory than was promised for them together, even if no
@@ -484,14 +493,8 @@ class Alive:
             whole.told.add(reason)
             self.owner.tell(text)
 
-    def _tell_of_second(self, runs, held, has_backward):
+    def _tell_of_second(self, runs, held):
         of_this = all(run.graph.owner is self.owner for run in runs)
-        if not has_backward:
-            self._tell(self._whole(runs), "without a backward pass", (
-                f"{self.report.name} has no backward pass, and runs while {size_text(held)} of other graphs, or of earlier runs, are held "
-                "for their backward passes: together they can exceed the budget, because graphs without a backward pass are "
-                "not planned together with others. Run it before the other graphs, or choose a lower budget"))
-            return
         if self.watch.plan is not None and of_this:
             return
         if self.watch.enabled and of_this:
@@ -527,6 +530,14 @@ def held_by_graphs_of(owner):
     with _lock:
         held = {key: size for run in list(_open) if run.graph.owner is owner for key, size in _in_memory(run.storages).items()}
     return sum(held.values())
+
+
+def saved_by_runs(tensor):
+    """Returns the number of references to a tensor that autograd holds because graphs save this input of theirs for
+    their backward passes. Tensors that require a gradient are not counted, because autograd holds other tensors of the
+    same memory."""
+    with _lock:
+        return 0 if tensor.requires_grad else sum(run.saved_inputs[id(tensor)] for run in list(_open))
 
 
 def _position_of(edge, run):

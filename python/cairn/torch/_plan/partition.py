@@ -20,6 +20,7 @@ from .._graph import policies, regions
 from .._graph.operators import is_random, is_region, move_results, simplify
 from .._graph.read import trace_graph
 from .._inputs import sharing
+from .._memory.together import saved_by_runs
 from .._offload.link import Offload
 from .._rewrite import dropout, random, scheduled_module
 from .._rewrite.tangents import drop_zeros, expect_missing
@@ -273,7 +274,7 @@ def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=
     of_module = set(parameters)
     others, frozen = _others_and_frozen(primals, inputs, of_module)
     if options.inputs == "checked":
-        shared = [n for n in (primals[i] for i in sorted(sharing.shared(given))) if n in others and n not in of_module]
+        shared = [n for n in (primals[i] for i in sorted(sharing.shared(given, saved=saved_by_runs))) if n in others and n not in of_module]
         shared += [n for n, value in zip(primals, given) if n in of_module and sharing.is_buffer_of_others(value)]
     else:
         shared = [*others, *frozen] if options.inputs == "changing" else []

@@ -53,8 +53,8 @@ def key_of(trace):
 
 
 class Part:
-    """A compiled graph with a backward pass, as a part of a step. ``prepared``: a Prepared. ``limits``: the limits of
-    searches. ``offload``: whether values may move to the host."""
+    """A compiled graph, as a part of a step. ``prepared``: a Prepared. ``limits``: the limits of searches. ``offload``:
+    whether values may move to the host."""
 
     def __init__(self, prepared, report, limits, offload):
         self.trace, self.baseline, self.report, self.limits, self.offload = (
@@ -64,6 +64,10 @@ class Part:
         self.graph = self._graph(0)
         self.unplanned = self.add(self.trace.order())
         self.runs = self.unplanned  # the Point of the schedule that runs
+
+    @property
+    def has_backward(self):
+        return self.trace.border is not None
 
     def add(self, steps, transfers=None):
         """Returns the Point of a schedule, and adds it to ``points`` unless a point with equal Sizes is there. Returns
@@ -103,6 +107,8 @@ class Part:
         i.e. at its border. ``beside``: the bytes that they take. These bytes become scratch of the border, so that a
         budget limits them together with the bytes that this part holds."""
         border = self.trace.border
+        if border is None:  # the graph has no backward pass, so nothing runs between its passes
+            return self.trace.build(self.offload)
         border.scratch = beside
         graph = self.trace.build(self.offload)
         border.scratch = 0

@@ -4,14 +4,15 @@ The passes of graphs are divided into rounds; in most cases, a round is a traini
 pass, and ends when all runs (forward passes) that began in it have had their backward pass. It also ends at a new
 forward pass if every run that still lacks its backward pass is older than all runs that have had theirs: such an old
 run may never have a backward pass. If several graphs held memory at the same time in a round, and together exceeded the
-budget, these graphs are planned together, and are compiled once more when they are called again. An *Alive*
-(_memory/together.py) is a compiled graph, and a *Run* is one run of its forward pass. A *Part* (points.py) is a graph
-that can be planned together with other graphs. A *Window* (choose.py) is one pass of a part, with the memory that other
-parts hold meanwhile.
+budget, these graphs are planned together, and are compiled once more when they are called again. A graph without a backward pass, such as a
+teacher, belongs to a round if it runs while graphs of the round hold memory. An *Alive* (_memory/together.py) is a
+compiled graph, and a *Run* is one run of its forward pass. A *Part* (points.py) is a graph that can be planned together
+with other graphs. A *Window* (choose.py) is one pass of a part, with the memory that other parts hold meanwhile.
 """
 
 import collections
-import itertools
+import signal
+import sys
 import threading
 import weakref
 
@@ -19,12 +20,13 @@ from .. import _private
 from .._errors import InfeasibleError
 from .._plan.solve import budget_bytes, is_share
 from .._report import Together
-from .choose import Freed, Window, held_by_parts, peak
+from .choose import Freed, Window, peak
 from .plan import Planner
+from .round import Round, shape_of
 
-_FEW_PASSES = 64
 _FEW_ROUNDS = 4  # number of latest rounds in which runs that are left over are taken for a part of each step
-_MOST_PASSES = 20_000  # a longer round is not planned
+# A backward pass that came in a later round may come after this many times as many passes again.
+_LATER = 2
 # with the budget "min" (the least possible), a step that exceeds its planned peak by at most this fraction is not
 # planned anew
 _CLOSE_TO_LEAST = 1 / 100
@@ -43,6 +45,17 @@ def _run_in_several_threads():
     return len(_threads) > 1
 
 
+def _in_signal_handler():
+    """Returns whether this code runs in a signal handler. What a handler runs is no part of a step: if it were planned
+    with the step, and so compiled again, the handler could compile while torch compiles the code that it interrupts."""
+    handlers = {getattr(signal.getsignal(number), "__code__", None) for number in signal.valid_signals()}
+    frame, codes = sys._getframe(), set()
+    while frame is not None:
+        codes.add(frame.f_code)
+        frame = frame.f_back
+    return not handlers.isdisjoint(codes)
+
+
 class Watch:
     """Records the rounds of one backend, and starts planning. In this class, the parts of Windows are keys of Parts,
     not indices."""
@@ -57,16 +70,12 @@ class Watch:
         self._compiled = {}  # key -> WeakSet of the Alives of the graphs with this key
         self._codes = {}  # key -> code objects of the functions whose compilation made the graphs with this key
         self._reports = {}  # code object of a function -> GraphReports of all graphs that its compilation made
-        self._passes = []  # the passes of the present round, as (Window, number of the run, number of the pass)
-        self._pass_numbers = itertools.count()
-        self._open_in = {}  # number of a run -> numbers of the first and last pass in which it held memory for others
-        # for each of the latest rounds, the shapes of windows in which runs held memory that had no backward pass in it
-        self._unfinished = collections.deque(maxlen=_FEW_ROUNDS)
-        self._numbers = itertools.count()  # numbers for runs, in the order in which they begin
-        self._most_passes = _FEW_PASSES  # when the round has more passes, those that will not count are dropped
-        self._began = weakref.WeakKeyDictionary()  # Run that began in the present round -> its number
-        self._first_done = None  # lowest number among the runs of the round that have had their backward pass
-        self._spoiled = False  # whether the present round cannot be planned
+        self._round = Round()  # the present round
+        self._was_mixed = False  # whether the latest round that counted was mixed
+        self._count = 0  # number of passes of all rounds
+        # key -> largest number of passes between a run of the part and its backward pass, if this came in a later round
+        self._late = {}
+        self._unfinished = collections.deque(maxlen=_FEW_ROUNDS)  # the Unfinished of the latest rounds
         self._windows = {}  # (part, pass, others) -> the Window that covers all such windows of all rounds so far
         self._times = collections.Counter()  # key -> largest number of times that a round has run the part
         # whether the graphs are to be planned together as soon as torch.compile compiles one of them
@@ -81,8 +90,12 @@ class Watch:
         in Among."""
         if not self.enabled:
             return None
-        is_alone = ends_in_loss and not held and not self._passes and self.plan is None and not _private.splits_for_ddp()
+        is_alone = ends_in_loss and not held and self._round.is_empty() and self.plan is None and not _private.splits_for_ddp()
         return Among(self.plan, held, is_alone, for_larger)
+
+    def among_alone(self, held):
+        """Like among(), for a graph without a backward pass."""
+        return Among(self.plan, held, False, False) if self.enabled else None
 
     def compiled(self, part, alive):
         with self._lock:
@@ -147,7 +160,9 @@ class Watch:
         report = self.owner.report
         replaced = {id(graph) for code in codes for graph in self._reports.pop(code, ())}
         report.broken_before += sum(graph.kept is False for graph in report.graphs if id(graph) in replaced)
-        report.graphs[:] = [graph for graph in report.graphs if id(graph) not in replaced]
+        for graph in report.graphs:
+            graph.replaced = id(graph) in replaced
+        report.graphs[:] = [graph for graph in report.graphs if not graph.replaced]
         report.first_step = report.first_step or report.together
         report.joined, report.step = None, self.plan.report if self.plan else None
 
@@ -189,38 +204,55 @@ class Watch:
             if _private.graph_task() < 0 and self._is_over(open_runs, run):
                 self._end_round()
         with self._lock:
+            self._count += 1
             if not backward and run is not None:
-                self._began[run] = next(self._numbers)
-            elif run not in self._began:  # the run belongs to an earlier round, or is unknown
+                run.pass_number = self._count
+                self._round.begin(run)
+            elif run is None or not self._round.has(run):
+                self._note_late(run)
                 return
-            elif self._first_done is None or self._began[run] < self._first_done:
-                self._first_done = self._began[run]
-            # Runs of earlier rounds, whose backward pass may never come, are not in ``mine``; their memory is part of
-            # ``beside``.
-            mine = [other for other in open_runs if other is not run and other in self._began]
+            others = [other for other in open_runs if other is not run]
+            mine = self._round.of_round(others)
+            self._round.add_earlier(other for other in others if other not in mine and other.graph.watch is self)
             is_unknown = alive.part is None or any(other.graph.part is None for other in mine)
-            if is_unknown or len(self._passes) >= _MOST_PASSES or (backward and _private.keeps_graph()):
-                self._spoiled = True
-            if not self._spoiled:
-                counts = collections.Counter(other.graph.part.key for other in mine)
-                others, gone = tuple(sorted(counts.items())), _freed([*mine, run] if backward else mine, [*mine, run], freed)
-                sizes = {key: part.runs.sizes for key, part in self._parts.items()}
-                beside = max(0, held - held_by_parts(others, gone, sizes))
-                window = Window(alive.part.key, backward, others, beside, gone, at_end)
-                number = next(self._pass_numbers)
-                self._passes.append((window, self._began[run], number))
-                for other in mine:
-                    first, _ = self._open_in.get(self._began[other], (number, number))
-                    self._open_in[self._began[other]] = first, number
-                self._drop_unfinished()
+            if is_unknown or (backward and _private.keeps_graph()):
+                self._round.is_spoiled = True
+            self._round.add(run, backward, mine, held, freed, self._parts, at_end)
         if backward and not mine:
             self._end_round()
+
+    def ran_alone(self, alive, held, open_runs, freed):
+        """Records that a graph without a backward pass has run, if graphs of the present round held memory meanwhile.
+        The arguments are those of ran()."""
+        if not self.enabled or alive.part is None or (open_runs and _in_signal_handler()):
+            return
+        if _private.graph_task() < 0 and self._is_over(open_runs, None):
+            self._end_round()
+        with self._lock:
+            mine = self._round.of_round(open_runs)
+            if mine and all(other.graph.part is not None for other in mine):
+                _threads.add(threading.get_ident())
+                self._round.add_alone(alive.part.key, mine, held, freed, self._parts)
+
+    def _note_late(self, run):
+        """Notes that a run has its backward pass only now, although its round has ended."""
+        if run is None or run.pass_number is None or run.graph.part is None:
+            return
+        key = run.graph.part.key
+        if key not in self._late and self.plan is None:  # the rounds so far were parts of the step
+            self._start_over()
+        self._late[key] = max(self._count - run.pass_number, self._late.get(key, 0))
+
+    def _comes_late(self, run):
+        """Returns whether the backward pass of a run is presumably still to come in this step, as in earlier steps: for
+        example, that of a GAN's generator, which comes after those of the discriminators."""
+        return run.graph.part is not None and self._count - run.pass_number <= _LATER * self._late.get(run.graph.part.key, 0)
 
     def _is_over(self, open_runs, run):
         """Returns whether the round has ended before the forward pass ``run``."""
         with self._lock:
-            return self._first_done is not None and all(
-                self._began[other] < self._first_done for other in open_runs if other is not run and other in self._began)
+            runs = self._round.of_round(other for other in open_runs if other is not run)
+            return self._round.is_over(runs) and not any(map(self._comes_late, runs))
 
     @staticmethod
     def is_threaded():
@@ -231,29 +263,20 @@ class Watch:
         """Returns whether several graphs, or several runs of one graph, have held memory at the same time in the
         present round."""
         with self._lock:
-            return any(window.others for window, *_ in self._passes)
+            return self._round.is_several()
 
     def _end_round(self):
         with self._lock:
-            passes, self._passes = self._passes, []
-            spoiled, self._spoiled = self._spoiled, False
-            self._began.clear()
-            self._first_done = None
+            ended, self._round = self._round, Round()
             self._drop_freed()
-            # Passes of runs that had no backward pass, such as those of an evaluation, do not count.
-            with_backward = {run for window, run, _ in passes if window.backward}
-            left = [passes_of for run, passes_of in self._open_in.items() if run not in with_backward]
-            self._open_in.clear()
-            unfinished = {_shape_of(window) for window, run, number in passes
-                          if run in with_backward and any(first <= number <= last for first, last in left)}
-            known = set().union(*self._unfinished)
+            passes, times, unfinished = ended.counted()
+            is_known = unfinished.is_known(self._unfinished)
             self._unfinished.append(unfinished)
-            passes = [window for window, run, _ in passes if run in with_backward]
-            if spoiled or not any(window.others for window in passes):
+            if ended.is_spoiled or not any(window.others for window in passes):
                 return
             # An evaluation with gradients enabled, or a step that failed, leaves runs behind that hold memory in the
             # next step only. They count if one of the latest rounds had such runs, too, as in the steps of a GAN.
-            if unfinished - known:
+            if not is_known:
                 return
             if _private.others_compile():  # the next round tries again
                 return
@@ -263,11 +286,11 @@ class Watch:
             # The plan of another backend may have freed graphs during the round.
             if any(key not in self._parts for window in passes for key in (window.part, *dict(window.others))):
                 return
-            for part, times in collections.Counter(window.part for window in passes if window.backward).items():
-                self._times[part] = max(self._times[part], times)
+            for part, count in times.items():
+                self._times[part] = max(self._times[part], count)
             windows = {}
             for window in passes:
-                shape = _shape_of(window)
+                shape = shape_of(window)
                 windows[shape] = window.joined(windows.get(shape, window))
             are_new = not windows.keys() <= self._windows.keys()
             for shape, window in windows.items():
@@ -275,7 +298,7 @@ class Watch:
             codes = frozenset().union(*(self._codes[key] for key in self._times))
             # The functions of a round that waits for its plan may never be called again. Another round does not wait
             # for them.
-            if (self._waits and codes <= self._asked) or not self._needs_plan(windows.values(), are_new):
+            if (self._waits and codes <= self._asked) or not self._needs_plan(windows.values(), are_new, ended.is_mixed):
                 return
             may_plan = self._plans[codes] < _MOST_PLANS
             self._plans[codes] += 1
@@ -292,20 +315,12 @@ class Watch:
         # as constants.
         ran = {window.part for window in passes}
         for code in codes:
-            variants = {key for key, graph in self._compiled.items() if code in self._codes[key] and len(graph)}
+            variants = {key for key, graph in self._compiled.items()
+                        if code in self._codes[key] and len(graph) and self._parts[key].has_backward}
             if not _private.compile_again(code, as_first_time=variants <= ran):
                 with self._lock:  # another thread has begun to compile; the next round asks again
                     self._waits = self.owner.report.waits = False
                     self._asked.clear()
-
-    def _drop_unfinished(self):
-        """Forgets the passes of runs that were freed without a backward pass, such as those of an evaluation with
-        gradients enabled: a round with such runs may never end. Takes O(1) time on average for each pass."""
-        if len(self._passes) <= self._most_passes:
-            return
-        kept = {number for window, number, _ in self._passes if window.backward}.union(self._began.values())
-        self._passes = [known for known in self._passes if known[1] in kept]
-        self._most_passes = 2 * len(self._passes) + _FEW_PASSES
 
     def _drop_freed(self):
         """Forgets the windows of graphs that have been freed, for example because their model no longer exists. Does
@@ -319,13 +334,15 @@ class Watch:
             self._windows = {shape: window for shape, window in self._windows.items()
                              if window.part not in freed and freed.isdisjoint(key for key, _ in window.others)}
 
-    def _needs_plan(self, windows, are_new):
+    def _needs_plan(self, windows, are_new, is_mixed):
         """Returns whether a round makes a new plan necessary. If not, stores in the reports how much memory the round
-        took. ``are_new``: whether the round has windows that no earlier round had."""
+        took. ``are_new``: whether the round has windows that no earlier round had. ``is_mixed``: as in Round."""
         keys = list(self._times)
         parts = [self._parts[key] for key in keys]
         windows = self._numbered(windows, keys)
         goal, most = self._goal(parts, windows), peak(windows, [part.runs.sizes for part in parts])
+        if self.plan is not None:
+            self._forget_mixed(most, is_mixed)
         if goal is None and self.plan is not None:
             step = self.plan.report
             if most <= (1 + _CLOSE_TO_LEAST) * step.budget:
@@ -342,6 +359,15 @@ class Watch:
         if self.plan is None:
             self._accept(parts, most)
         return False
+
+    def _forget_mixed(self, most, is_mixed):
+        """Forgets the peak of a mixed round, in which graphs of an earlier plan held memory, after the first round that
+        is not mixed. ``most``: the peak of the present round in bytes."""
+        if self._was_mixed and not is_mixed and self.owner.report.together is not None:
+            told = self.owner.report.together.told
+            self.owner.report.joined = Together(told=told)
+            self.owner.report.joined.add(most, None, self.plan.report.at)
+        self._was_mixed = is_mixed
 
     def _accept(self, parts, most):
         """Reports a round that meets the budget without a plan for all graphs. ``most``: the peak of the round in
@@ -376,24 +402,6 @@ class Watch:
             if window.part in number:
                 found.append(Window(number[window.part], window.backward, others, beside, tuple(freed), window.at_end))
         return found
-
-
-def _shape_of(window):
-    return window.part, window.backward, window.others
-
-
-def _freed(runs, readers, numbers):
-    """Returns the value of Window.freed for the freed results of ``runs``. ``numbers``: a dict from a Run to the
-    numbers of its freed results. ``readers``: Runs that may have read these results."""
-    if not any(run in numbers for run in runs):
-        return ()
-    read = {}
-    for reader in readers:
-        for of, result, i in reader.reads:
-            read.setdefault((of(), result), []).append((reader.graph.part.key, i))
-    found = collections.Counter(Freed(run.graph.part.key, number, tuple(sorted(read.get((run, number), ()))))
-                                for run in runs for number in numbers.get(run, ()))
-    return tuple(sorted(found.items(), key=lambda entry: (entry[0].part, entry[0].result, entry[0].readers)))
 
 
 class Among:

@@ -134,9 +134,11 @@ class Rounds(unittest.TestCase):
             if running:  # signals may come faster than a busy machine handles them
                 return
             running.append(1)
-            with torch.no_grad():
-                calls.append(evaluate(x))
-            running.clear()
+            try:
+                with torch.no_grad():
+                    calls.append(evaluate(x))
+            finally:
+                running.clear()
 
         handle()
         train(x).backward()
@@ -250,36 +252,90 @@ class Rounds(unittest.TestCase):
         more, too."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            with self.assertRaisesRegex(cairn.InfeasibleError, "a step of 1 graph: ") as caught:
+            with self.assertRaisesRegex(cairn.InfeasibleError, "a step of 3 graphs: ") as caught:
                 self.train_gan(82432)
             least = caught.exception.least_budget
             report = self.train_gan(least)
         self.assertLessEqual(report.measured, report.promised)
         self.assertLessEqual(report.promised, least)
 
-    def test_a_graph_without_a_backward_pass_within_a_step(self):
-        """Tests a teacher that runs between the forward and the backward pass of its student. Both are not planned
-        together, which must be told; the report must count both."""
+    def distil(self, budget, widths=(64,), steps=4):
+        """Trains a student of one or more compiled blocks, whose teacher runs between the forward and the backward
+        pass. Returns (the report, the texts of all CairnWarnings, the gradients of the last step)."""
         def layers(width):
             return torch.nn.Sequential(torch.nn.Linear(32, width), torch.nn.GELU(), torch.nn.Linear(width, width), torch.nn.SiLU(),
                                        torch.nn.Linear(width, 32))
 
-        chosen = cairn.torch.backend(budget=150_000, work_limit=WORK)
-        student, teacher = (torch.compile(layers(width), backend=chosen) for width in (64, 256))
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+        chosen = cairn.torch.backend(budget=budget, work_limit=WORK) if budget else "aot_eager"
+        blocks, teacher = torch.nn.ModuleList(map(layers, widths)), layers(256)
+        compiled, teach = [torch.compile(block, backend=chosen) for block in blocks], torch.compile(teacher, backend=chosen)
+
+        x = torch.randn(64, 32)
+
+        def step():
+            blocks.zero_grad()
+            learned = x
+            for block in compiled:
+                learned = block(learned)
+            with torch.no_grad():
+                taught = teach(x)
+            (learned - taught).square().mean().backward()
+
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always", cairn.torch.CairnWarning)
-            for _ in range(3):
-                x = torch.randn(64, 32)
-                learned = student(x)
-                with torch.no_grad():
-                    taught = teacher(x)
-                (learned - taught).square().mean().backward()
+            for _ in range(steps - 1):
+                step()
+            if budget:
+                cairn.torch.measure_step(step)
+            else:
+                step()
         texts = [str(warning.message) for warning in told if issubclass(warning.category, cairn.torch.CairnWarning)]
-        self.assertEqual([text for text in texts if "planned together within one budget" in text], [])
-        self.assertEqual(len([text for text in texts if "graph 1 has no backward pass, and runs while" in text]), 1, texts)
-        report = cairn.torch.last_report()
-        self.assertGreater(report.promised, 150_000)
+        report = cairn.torch.last_report() if budget else None
+        return report, texts, [p.grad for p in blocks.parameters()]
+
+    def test_a_graph_without_a_backward_pass_is_planned_with_the_step(self):
+        """Tests a teacher that runs between the forward and the backward pass of its student. Both are planned
+        together, so that the step keeps its budget."""
+        for widths in ((64,), (64, 96)):
+            with self.subTest(widths=widths):
+                _, _, gradients = self.distil(None, widths)
+                free = self.distil("100%", widths)[0]
+                budget = int(0.85 * free.step.baseline)
+                report, texts, found = self.distil(budget, widths)
+                self.assertEqual([text for text in texts if "planned together within one budget" not in text
+                                  and "in this first step" not in text], [])
+                self.assertEqual(report.step.parts, len(widths) + 1)
+                self.assertEqual(free.step.baseline, free.whole_step)
+                self.assertEqual(report.step.baseline, free.step.baseline)
+                self.assertLessEqual(report.step.promised, budget)
+                self.assertEqual(report.promised, report.step.promised)
+                self.assertEqual(report.whole_step, report.promised)
+                for one, other in zip(found, gradients):
+                    self.assertTrue(torch.equal(one, other))
+
+    def test_the_least_budget_of_a_step_with_a_teacher(self):
+        with self.assertRaisesRegex(cairn.InfeasibleError, "a step of 3 graphs: ") as caught:
+            self.distil(140_000, (64, 96))
+        least = caught.exception.least_budget
+        report, _, _ = self.distil(least, (64, 96))
         self.assertEqual(report.measured, report.promised)
+        self.assertLessEqual(report.promised, least)
+
+    def test_evaluations_between_steps_are_no_parts_of_a_step(self):
+        """Tests evaluations of a model of two compiled blocks. They run while no graph of a step holds memory, and so
+        are planned alone, even if the last step's loss still exists."""
+        torch._dynamo.reset()
+        chosen = cairn.torch.backend(budget="70%", work_limit=WORK)
+        blocks = [torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.GELU(), torch.nn.Linear(64, 32)) for _ in range(2)]
+        compiled = [torch.compile(block, backend=chosen) for block in blocks]
+        for _ in range(4):
+            loss = compiled[1](compiled[0](torch.randn(64, 32))).square().mean()
+            loss.backward()
+            with torch.no_grad():
+                compiled[1](compiled[0](torch.randn(256, 32)))
+        self.assertEqual(cairn.torch.last_report().step.parts, 2)
 
     def test_an_error_names_the_budget_and_not_what_others_leave_of_it(self):
         with warnings.catch_warnings():

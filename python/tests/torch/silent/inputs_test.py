@@ -324,6 +324,29 @@ class InputsThatAreWritten(OfImages):
         self.assertEqual([g.shared_inputs for g in cairn.torch.last_report().graphs], [[], []])
         self.assertFalse(any("shares memory" in text for text in told))
 
+    def test_an_input_that_earlier_graphs_have_saved(self):
+        """Tests a mask that separately compiled blocks read, and that each of them saves for its backward pass. It
+        counts as shared only if something else holds it, too."""
+        class Masked(harness.Layers):
+            def forward(self, x, mask):
+                for layer in self.layers:
+                    x = torch.tanh(layer(x)) * mask
+                return x
+
+        for is_held in (False, True):
+            with self.subTest(is_held=is_held):
+                torch._dynamo.reset()
+                chosen = backend("100%", measure=False)
+                x, mask = torch.randn(64, 64), torch.rand(64, 64)
+                held = torch.utils.dlpack.to_dlpack(mask) if is_held else None
+                for block in [Masked() for _ in range(3)]:
+                    x = torch.compile(lambda *given, block=block: block(*given), backend=chosen, dynamic=False)(x, mask)
+                found = [graph.shared_inputs for graph in cairn.torch.last_report().graphs]
+                self.assertGreater(len(found), 1)
+                self.assertEqual([len(names) for names in found], [is_held] * len(found))
+                x.sum().backward()
+                del held
+
     def test_a_part_of_a_larger_tensor_that_is_copied_as_a_whole(self):
         class Column(harness.Layers):
             def forward(self, x):
