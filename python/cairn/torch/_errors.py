@@ -18,7 +18,9 @@ class _HandedOn(_private.ShortenTraceback):
         return self.message
 
     def remove_dynamo_frames(self):
-        """Removes torch's frames from the traceback, unless TORCHDYNAMO_VERBOSE=1. torch.compile calls this."""
+        """Removes torch's frames from the traceback, unless TORCHDYNAMO_VERBOSE=1. torch.compile calls this when it has
+        finished with the error."""
+        _private.forget_tracing(self)
         return self if _private.shows_frames() else self.with_traceback(None)
 
 

@@ -20,7 +20,7 @@ from .distributed import (DataParallel, average, collective_store, gradients_are
                           wait_tensors)
 from .drawing import only_writes
 from .front_end import (RESTARTS, asked_by_tracer, compile_again, compiled_code, compiled_frame, evaluates,
-                        left_to_python, others_compile, register_backend, runs_uncompiled, shows_frames, sizes_differentiated,
+                        forget_tracing, left_to_python, others_compile, register_backend, runs_uncompiled, shows_frames, sizes_differentiated,
                         suppresses_errors, tell_of_limits)
 from .joint import (check_version, checkpoint_policy, extract, is_backward, is_primal, is_tangent, modules_of, outputs,
                     saved_by_compiled_hooks, set_side, tell_sides)

@@ -107,6 +107,13 @@ def shows_frames():
     return bool(torch._dynamo.config.verbose)
 
 
+def forget_tracing(error):
+    """Removes what torch.compile has stored in an error about the code that it compiled: inputs of the code and what
+    they refer to, which would stay in memory as long as the error."""
+    if hasattr(error, "_torch_dynamo_tracer_output"):
+        error._torch_dynamo_tracer_output = None
+
+
 class _LimitFilter(logging.Filter):
     """Notices the log message by which torch.compile says that it compiles no further variants of a function."""
 

@@ -127,7 +127,7 @@ class Watch:
             return Planner(parts, windows, times, goal, parts[0].limits, share, most_beside).plan()
 
         try:
-            self.plan = planned(self._goal(parts, windows))
+            self.plan = planned(self._goal(parts, most_beside))
         except InfeasibleError as error:
             if self.plan is None or not is_share(self.owner.options.budget):
                 codes = set().union(*(self._codes[key] for key in keys))
@@ -167,7 +167,8 @@ class Watch:
         report.joined, report.step = None, self.plan.report if self.plan else None
 
     def _goal(self, parts, windows):
-        """Returns the budget of the watched rounds in bytes; None for "min"."""
+        """Returns the budget of the watched rounds in bytes; None for "min". ``windows``: with what graphs outside of
+        the rounds hold without a budget."""
         goal = budget_bytes(self.owner.options.budget, peak(windows, [part.baseline for part in parts]))
         if self.plan is not None and is_share(self.owner.options.budget):
             goal = max(goal, self.plan.report.budget)
@@ -339,8 +340,9 @@ class Watch:
         took. ``are_new``: whether the round has windows that no earlier round had. ``is_mixed``: as in Round."""
         keys = list(self._times)
         parts = [self._parts[key] for key in keys]
+        goal = self._goal(parts, self._numbered(windows, keys, unplanned=True))
         windows = self._numbered(windows, keys)
-        goal, most = self._goal(parts, windows), peak(windows, [part.runs.sizes for part in parts])
+        most = peak(windows, [part.runs.sizes for part in parts])
         if self.plan is not None:
             self._forget_mixed(most, is_mixed)
         if goal is None and self.plan is not None:

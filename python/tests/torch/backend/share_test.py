@@ -134,6 +134,26 @@ class Evaluations(harness.Fresh):
         gc.collect()
         self.assertTrue(all(reference.expired() for reference in saved))
 
+    def test_an_error_that_is_kept_holds_nothing_of_earlier_graphs(self):
+        """Tests an error that the program keeps, raised while an earlier graph held values for its backward pass."""
+        chosen = backend(200 * 1024)
+        small, large = (torch.compile(Mlp(loss=False, layers=layers), backend=chosen) for layers in (2, 40))
+
+        def failed():
+            hidden = small(torch.randn(100, 64))
+            saved.extend(reference for run in together._open for reference, _ in run.storages.values())
+            try:
+                large(hidden)
+            except cairn.torch.InfeasibleError as error:
+                return error.with_traceback(None)
+
+        saved = []
+        error, _ = harness.told_by(failed)
+        gc.collect()
+        self.assertIsInstance(error, cairn.torch.InfeasibleError)
+        self.assertTrue(saved)
+        self.assertTrue(all(reference.expired() for reference in saved))
+
 
 class LeastPeaks(unittest.TestCase):
     """Tests that the budget "min" is never above a budget that was met, and that an error names the least budget that
