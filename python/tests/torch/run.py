@@ -1,13 +1,14 @@
 """Runs the tests of this folder. The last line of the output says how many tests passed, failed and were skipped.
 
-usage: run.py [--few | NAME...]
+usage: run.py [--few | [--here] NAME...]
 
 NAME is a folder, such as private, or a name that `python -m unittest` takes, such as backend_test.Budgets. Without
-names, all tests run. --few runs only the most basic files (FEW), without their slowest tests.
+names, all tests run. --few runs only the most basic files (FEW), without their slowest tests. --here runs all named
+files in this process.
 
 No two test files have the same name, even in different folders, and a test can import the files of every folder.
-If several whole files are to run, each runs in a separate process with one thread. As many processes run at the same
-time as there are cores.
+If several whole files are to run, each runs in a separate process with one thread, except for the small files of the
+folder private, which share one. As many processes run at the same time as there are cores.
 """
 
 import concurrent.futures
@@ -16,6 +17,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import time
 import unittest
 
 HERE = pathlib.Path(__file__).parent
@@ -27,10 +29,13 @@ FEW = ["backend_test", "caching_test", "compile_test", "fallback_test", "fuse", 
 # The slowest tests of the files in FEW. Each takes 5 to 80 s, mostly because it compiles one model for many settings.
 # Together they take longer than all other tests of these files. Only a run without --few covers them.
 LEFT_OUT_OF_FEW = """
+    around_test.WhatIsAround.test_a_backward_pass_under_autocast
     around_test.WhatIsAround.test_an_input_at_an_odd_address
+    around_test.WhatIsAround.test_hooks_that_are_compiled_into_the_graphs_are_told
     around_test.WhatIsAround.test_modes_that_change_what_operations_give
     around_test.WhatIsAround.test_noise_like_what_hooks_give_back_laid_out_in_another_way
     around_test.WhatIsAround.test_switches_of_kernels_that_are_turned_after_the_forward_pass_are_told
+    around_test.WhatIsAround.test_what_hooks_keep_elsewhere_is_the_same
     backend_test.BadInput.test_a_budget_that_cannot_be_met_says_which_can
     backend_test.BadInput.test_numbers_of_numpy_and_torch_are_numbers
     backend_test.Budgets.test_a_plan_for_any_size_holds_up_to_its_own
@@ -45,10 +50,17 @@ LEFT_OUT_OF_FEW = """
     caching_test.Fits.test_meta_tensors
     caching_test.Fits.test_optimizers
     careful_test.Careful.test_a_shape_that_depends_on_the_group
+    careful_test.Careful.test_a_view_of_a_buffer_that_the_model_writes
     careful_test.Careful.test_batch_norm_of_16_bits
+    careful_test.Careful.test_numbers_that_16_bits_cannot_represent
+    careful_test.Careful.test_the_maximum_of_values_of_16_bits
+    careful_test.Careful.test_views_of_inputs_that_others_write
     careful_test.Careful.test_what_is_computed_again_from_values_of_16_bits
     careful_test.Careful.test_what_kernels_leave_in_memory
     careful_test.Careful.test_what_the_backward_pass_compares
+    compile_test.Lengths.test_few_plans_for_many_lengths
+    compile_test.Numbers.test_a_chain_of_many_views
+    compile_test.Sizes.test_a_size_that_is_a_remainder
     compile_test.Terminal.test_errors_are_short
     compile_test.Terminal.test_nothing_of_our_own_measuring
     draws_test.WhatDrawsOrActs.test_custom_operations_that_draw_beside_dropout
@@ -67,6 +79,10 @@ LEFT_OUT_OF_FEW = """
     inputs_test.InputsThatAreWritten.test_a_result_that_is_written_is_an_error
     inputs_test.InputsThatAreWritten.test_an_input_that_is_written_after_the_forward_pass_is_an_error
     inputs_test.InputsThatAreWritten.test_inputs_that_are_said_to_change
+    inputs_test.InputsThatAreWritten.test_memory_outside_of_an_input
+    inputs_test.InputsThatAreWritten.test_memory_that_is_shared_later_is_told_once_for_all_sizes
+    inputs_test.InputsThatAreWritten.test_parts_of_one_tensor_are_as_good_as_their_own
+    inputs_test.InputsThatAreWritten.test_windows_of_an_input
     kernels_test.KernelsAsTheyWereChosen.test_batch_norm_of_16_bits_with_statistics_of_32
     kernels_test.KernelsAsTheyWereChosen.test_batch_norm_of_what_the_forward_pass_writes_then
     kernels_test.LayoutsOfKernels.test_layouts_that_are_not_measured
@@ -106,6 +122,8 @@ LEFT_OUT_OF_FEW = """
     step_test.Steps.test_several_optimizers_schedules_clipping_and_averages
     step_test.Steps.test_transformer_and_adam
 """.split()
+TOGETHER = "private"  # folder whose files run in one process, because importing torch takes longer than their tests
+SLOW_S = 4  # the times of tests that take at least this number of seconds are printed
 COUNT = re.compile(r"(\d+) passed, (\d+) failed, (\d+) skipped\n")
 
 
@@ -115,6 +133,17 @@ class Result(unittest.TextTestResult):
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
         self.failed = set()
+        self.began, self.slow = 0.0, []  # slow: (seconds, name) of slow tests
+
+    def startTest(self, test):
+        self.began = time.monotonic()
+        super().startTest(test)
+
+    def stopTest(self, test):
+        super().stopTest(test)
+        seconds = time.monotonic() - self.began
+        if seconds >= SLOW_S:
+            self.slow.append((seconds, test.id()))
 
     def addSubTest(self, test, subtest, error):
         super().addSubTest(test, subtest, error)
@@ -149,14 +178,16 @@ def run_here(names):
     skipped = len({test.id() for test, _ in result.skipped} - result.failed)
     for test, reason in result.skipped:
         print(f"skipped: {test.id()}: {reason}")
+    for seconds, name in sorted(result.slow, reverse=True):
+        print(f"{seconds:.1f} s: {name}")
     print(f"torch {torch.__version__}")
     return result.testsRun - len(result.failed) - skipped, len(result.failed), skipped
 
 
-def run_file(name):
-    """Runs the tests of a file in a separate process, and prints the process's output when it has ended. Returns
+def run_apart(names):
+    """Runs the tests of files in a separate process, and prints the process's output when it has ended. Returns
     (passed, failed, skipped)."""
-    done = subprocess.run([sys.executable, __file__, name], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    done = subprocess.run([sys.executable, __file__, "--here", *names], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           env={**os.environ, "OMP_NUM_THREADS": "1"})
     count = COUNT.search(done.stdout[-200:])
     print(done.stdout[:count and done.stdout.rindex(count[0])], end="", flush=True)
@@ -177,17 +208,21 @@ def without_folders(names):
 
 def run_files(names):
     names = sorted(names, key=lambda name: (LONGEST.index(name) if name in LONGEST else len(LONGEST), name))
+    small = [name for name in names if name in files_of(HERE / TOGETHER)]
+    groups = [[name] for name in names if name not in small] + ([small] if small else [])
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        return tuple(map(sum, zip(*pool.map(run_file, names))))
+        return tuple(map(sum, zip(*pool.map(run_apart, groups))))
 
 
 if __name__ == "__main__":
     files = set().union(*map(files_of, (HERE, *FOLDERS)))
-    given = without_folders(sys.argv[1:]) or files
+    arguments = sys.argv[1:]
+    is_here = arguments[:1] == ["--here"]
+    given = without_folders(arguments[1:] if is_here else arguments) or files
     if given == ["--few"]:
         given = without_folders(FEW)
         os.environ["CAIRN_TORCH_FEW"] = "1"
         print(f"Left to a run without --few: {len(LEFT_OUT_OF_FEW)} tests, and {len(files) - len(given)} files")
-    passed, failed, skipped = run_files(given) if len(given) > 1 and files.issuperset(given) else run_here(given)
+    passed, failed, skipped = run_files(given) if len(given) > 1 and files.issuperset(given) and not is_here else run_here(given)
     print(f"{passed} passed, {failed} failed, {skipped} skipped", flush=True)
     sys.exit(0 if passed > 0 and not failed else 1)

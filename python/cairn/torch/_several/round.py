@@ -87,33 +87,53 @@ class Round:
 
     def _drop_unfinished(self):
         """Forgets the passes of runs that were freed without a backward pass, such as those of an evaluation with
-        gradients enabled: a round with such runs may never end. Takes O(1) time on average for each pass."""
+        gradients enabled: a round with such runs may never end. Keeps one of each shape that ran while others held
+        memory. Takes O(1) time on average for each pass."""
         if len(self._passes) <= self._most_passes:
             return
         kept = {number for window, number, _ in self._passes if window.backward}.union(self._began.values())
-        self._passes = [known for known in self._passes if known[1] in kept]
+        held, shapes = self._held_by(kept), set()
+
+        def is_first(window, number):
+            is_new = held[number] and shape_of(window) not in shapes
+            shapes.add(shape_of(window))
+            return is_new
+
+        self._passes = [known for known in self._passes if known[1] in kept or is_first(known[0], known[2])]
         self._most_passes = 2 * len(self._passes) + _FEW_PASSES
+
+    def _held_by(self, runs):
+        """Returns a list that says for each pass whether one of ``runs``, numbers of runs, held memory for it."""
+        numbers = [number for *_, number in self._passes] + [last for _, last in self._held_in.values()]
+        changes = [0] * (max(numbers, default=-1) + 2)
+        for run, (first, last) in self._held_in.items():
+            if run in runs:
+                changes[first] += 1
+                changes[last + 1] -= 1
+        return [count > 0 for count in itertools.accumulate(changes)]
 
     def counted(self):
         """Returns (windows, times, unfinished) of the passes that count. ``windows``: a list. ``times``: key -> number
         of times that the round has run the part. ``unfinished``: an Unfinished.
 
-        Passes of runs without a backward pass, such as those of an evaluation, count only if such a run and other runs
-        held memory while the run ran, and also later, in a pass that counts."""
+        Passes of runs without a backward pass, such as those of an evaluation, count only if a run with a backward pass
+        held memory meanwhile."""
         with_backward = {run for window, run, _ in self._passes if window.backward}
+        held = self._held_by(with_backward)
         numbers = [number for _, run, number in self._passes if run in with_backward]  # in ascending order
         left = {run: (first, last) for run, (first, last) in self._held_in.items() if run not in with_backward and
                 bisect.bisect_left(numbers, first) < bisect.bisect_right(numbers, last)}
         shapes = {shape_of(window) for window, run, number in self._passes
                   if run in with_backward and any(first <= number <= last for first, last in left.values())}
-        windows = [window for window, run, _ in self._passes if run in with_backward or (run in left and window.others)]
+        others = [window for window, run, number in self._passes if run not in with_backward and held[number]]
+        windows = [window for window, run, _ in self._passes if run in with_backward] + others
         times = collections.Counter(window.part for window, run, _ in self._passes if run in with_backward and window.backward)
-        times.update(window.part for window, run, _ in self._passes if run in left and window.others)
-        if windows:
-            shapes.update(shape for shape, runs in self._alone if not runs <= with_backward)
-            windows += [window for window, _ in self._alone.values()]
-            for window, count in self._alone.values():
+        times.update(window.part for window in others)
+        for (shape, runs), (window, count) in self._alone.items():
+            if not runs.isdisjoint(with_backward):
+                windows.append(window)
                 times[window.part] += count
+                shapes.update(() if runs <= with_backward else [shape])
         return windows, times, Unfinished(shapes, self._earlier)
 
 

@@ -11,6 +11,7 @@ with other graphs. A *Window* (choose.py) is one pass of a part, with the memory
 """
 
 import collections
+import inspect
 import signal
 import sys
 import threading
@@ -48,7 +49,9 @@ def _run_in_several_threads():
 def _in_signal_handler():
     """Returns whether this code runs in a signal handler. What a handler runs is no part of a step: if it were planned
     with the step, and so compiled again, the handler could compile while torch compiles the code that it interrupts."""
-    handlers = {getattr(signal.getsignal(number), "__code__", None) for number in signal.valid_signals()}
+    # inspect.unwrap(): functions that torch.compiler.disable() returns all share the code of their wrapper
+    handlers = {getattr(inspect.unwrap(handler), "__code__", None) for handler in map(signal.getsignal, signal.valid_signals())
+                if callable(handler)}
     frame, codes = sys._getframe(), set()
     while frame is not None:
         codes.add(frame.f_code)

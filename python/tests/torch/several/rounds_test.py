@@ -130,6 +130,7 @@ class Rounds(unittest.TestCase):
         evaluate = torch.compile(lambda x: layer(x).sin(), backend=backend)
         x, calls, running = torch.randn(4, 8), [], []
 
+        @torch.compiler.disable  # torch compiles a handler that interrupts its own code before the graph runs
         def handle(*_):
             if running:  # signals may come faster than a busy machine handles them
                 return
@@ -322,6 +323,31 @@ class Rounds(unittest.TestCase):
         report, _, _ = self.distil(least, (64, 96))
         self.assertEqual(report.measured, report.promised)
         self.assertLessEqual(report.promised, least)
+
+    def test_runs_whose_results_are_discarded_within_a_step(self):
+        """Tests forward passes without a backward pass, with gradients enabled, between the forward and the backward
+        pass of a step: each is freed at once, but needs memory while the step's graphs hold theirs. There are so many
+        of them that the round forgets some."""
+        for discarded in (1, 200):
+            with self.subTest(discarded=discarded):
+                torch._dynamo.reset()
+                chosen = cairn.torch.backend(130_000, work_limit=WORK)
+                model = torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.GELU(), torch.nn.Linear(64, 64), torch.nn.SiLU(),
+                                            torch.nn.Linear(64, 32))
+                run, judge = torch.compile(model, backend=chosen), torch.compile(lambda y: y.square().mean(), backend=chosen)
+                x = torch.randn(64, 32)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    for _ in range(4):
+                        model.zero_grad()
+                        loss = judge(run(x))
+                        for _ in range(discarded):
+                            run(x)
+                        loss.backward()
+                report = cairn.torch.last_report()
+                self.assertGreater(report.step.baseline, 130_000)
+                self.assertLessEqual(report.promised, 130_000)
+                self.assertIs(report.kept, True)
 
     def test_evaluations_between_steps_are_no_parts_of_a_step(self):
         """Tests evaluations of a model of two compiled blocks. They run while no graph of a step holds memory, and so
