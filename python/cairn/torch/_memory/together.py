@@ -222,7 +222,8 @@ class Alive:
                     _sums.clear()
             self._seen(held, runs, backward=True, let_go=let_go, at_end=at_end)
             self._tell_of_broken()
-            self._watched(mine, held - let_go, freed, backward=True, at_end=at_end)
+            # ``at_end`` does not include the results that have been freed, which the plan subtracts from each peak
+            self._watched(mine, held - let_go, freed, backward=True, at_end=at_end + let_go if at_end else 0)
             return result
 
         return call

@@ -45,8 +45,9 @@ class Round:
         return not self._passes
 
     def is_several(self):
-        """Returns whether several graphs, or several runs of one graph, have held memory at the same time."""
-        return bool(self._alone) or any(window.others for window, *_ in self._passes)
+        """Returns whether several graphs, or several runs of one graph, have held memory at the same time, including
+        runs of earlier rounds."""
+        return bool(self._alone or self._earlier) or any(window.others for window, *_ in self._passes)
 
     def is_over(self, runs):
         """Returns whether a new forward pass ends the round: if all of ``runs``, the runs of this round whose backward

@@ -74,6 +74,7 @@ class Watch:
         self._codes = {}  # key -> code objects of the functions whose compilation made the graphs with this key
         self._reports = {}  # code object of a function -> GraphReports of all graphs that its compilation made
         self._round = Round()  # the present round
+        self._was_several = False  # whether the round before was Round.is_several()
         self._was_mixed = False  # whether the latest round that counted was mixed
         self._count = 0  # number of passes of all rounds
         # key -> largest number of passes between a run of the part and its backward pass, if this came in a later round
@@ -265,13 +266,14 @@ class Watch:
 
     def is_several(self):
         """Returns whether several graphs, or several runs of one graph, have held memory at the same time in the
-        present round."""
+        present round or, if it has no passes yet, in the round before: its last backward passes may still come."""
         with self._lock:
-            return self._round.is_several()
+            return self._round.is_several() or (self._round.is_empty() and self._was_several)
 
     def _end_round(self):
         with self._lock:
             ended, self._round = self._round, Round()
+            self._was_several = ended.is_several()
             self._drop_freed()
             passes, times, unfinished = ended.counted()
             is_known = unfinished.is_known(self._unfinished)

@@ -349,6 +349,52 @@ class Rounds(unittest.TestCase):
                 self.assertLessEqual(report.promised, 130_000)
                 self.assertIs(report.kept, True)
 
+    def test_the_least_budget_of_a_step_that_adds_up_gradients(self):
+        """Tests a block that runs twice in a step, whose first result is freed before its backward pass, at the end of
+        which autograd adds two gradients of each parameter."""
+        def train(budget):
+            torch._dynamo.reset()
+            chosen = cairn.torch.backend(budget, accumulate=True, work_limit=WORK)
+            block = torch.nn.Sequential(torch.nn.Linear(32, 128), torch.nn.ReLU(), torch.nn.Linear(128, 128), torch.nn.SiLU(),
+                                        torch.nn.Linear(128, 32))
+            run, judge = torch.compile(block, backend=chosen), torch.compile(lambda y: y.square().mean(), backend=chosen)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                for _ in range(4):
+                    block.zero_grad()
+                    judge(run(run(torch.randn(64, 32)))).backward()
+            return cairn.torch.last_report()
+
+        with self.assertRaisesRegex(cairn.InfeasibleError, "a step of ") as caught:
+            train(190_000)
+        report = train(caught.exception.least_budget)
+        self.assertEqual(report.promised, report.step.promised)
+        self.assertLessEqual(report.promised, caught.exception.least_budget)
+
+    def test_a_share_of_a_step_with_an_earlier_backward_pass(self):
+        """Tests a small backward pass while separately compiled blocks hold memory. Torch frees nothing of the blocks
+        then, so the share of each block alone must not count."""
+        chosen = cairn.torch.backend("60%", work_limit=WORK)
+        blocks = [torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.GELU(), torch.nn.Linear(64, 32), torch.nn.LayerNorm(32))
+                  for _ in range(3)]
+        compiled = [torch.compile(block, backend=chosen) for block in blocks]
+        judge, penalty = (torch.compile(lambda y: y.square().mean(), backend=chosen) for _ in range(2))
+        scale = torch.nn.Parameter(torch.ones(32))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for _ in range(5):
+                scale.grad = None
+                torch.nn.ModuleList(blocks).zero_grad()
+                x = torch.randn(64, 32)
+                for block in compiled:
+                    x = block(x)
+                penalty(scale).backward()
+                judge(x).backward()
+        report = cairn.torch.last_report()
+        self.assertLess(report.step.promised, 0.61 * report.step.baseline)
+        self.assertEqual(report.promised, report.step.promised)
+        self.assertIs(report.kept, True)
+
     def test_evaluations_between_steps_are_no_parts_of_a_step(self):
         """Tests evaluations of a model of two compiled blocks. They run while no graph of a step holds memory, and so
         are planned alone, even if the last step's loss still exists."""
@@ -360,7 +406,7 @@ class Rounds(unittest.TestCase):
             loss = compiled[1](compiled[0](torch.randn(64, 32))).square().mean()
             loss.backward()
             with torch.no_grad():
-                compiled[1](compiled[0](torch.randn(256, 32)))
+                compiled[1](compiled[0](torch.randn(64, 32)))
         self.assertEqual(cairn.torch.last_report().step.parts, 2)
 
     def test_an_error_names_the_budget_and_not_what_others_leave_of_it(self):
