@@ -118,7 +118,7 @@ class Round:
         of times that the round has run the part. ``unfinished``: an Unfinished.
 
         Passes of runs without a backward pass, such as those of an evaluation, count only if a run with a backward pass
-        held memory meanwhile."""
+        held memory meanwhile, or if the run held memory in a later pass of such a run."""
         with_backward = {run for window, run, _ in self._passes if window.backward}
         held = self._held_by(with_backward)
         numbers = [number for _, run, number in self._passes if run in with_backward]  # in ascending order
@@ -126,7 +126,7 @@ class Round:
                 bisect.bisect_left(numbers, first) < bisect.bisect_right(numbers, last)}
         shapes = {shape_of(window) for window, run, number in self._passes
                   if run in with_backward and any(first <= number <= last for first, last in left.values())}
-        others = [window for window, run, number in self._passes if run not in with_backward and held[number]]
+        others = [window for window, run, number in self._passes if run not in with_backward and (held[number] or run in left)]
         windows = [window for window, run, _ in self._passes if run in with_backward] + others
         times = collections.Counter(window.part for window, run, _ in self._passes if run in with_backward and window.backward)
         times.update(window.part for window in others)
