@@ -20,6 +20,11 @@ _POINTWISE = frozenset(f"aten::{name}" for name in (
 # Operations that raise an error for a divisor 0 if they compute with integers, while a compiled kernel would end the
 # process.
 _DIVISIONS = frozenset(f"aten::{name}" for name in ("div", "floor_divide", "remainder", "fmod"))
+# On a CPU, these operations compute all elements of a vector in another way if one of them is large. Kernels that compute
+# a part of a row (_MASKED) can have numbers in the other elements that lie behind the tensor: in torch 2.15, Inductor
+# loads whole vectors then. So the operations are not fused in a graph with both.
+_BY_VECTOR = frozenset(f"aten::{name}" for name in ("sin", "cos", "tan"))
+_MASKED = frozenset(f"aten::{name}" for name in ("constant_pad_nd", "slice_backward", "select_backward"))
 # "Makers": operations that fill a new tensor with numbers and read no other tensor.
 _MAKERS = frozenset(f"aten::{name}" for name in ("full", "zeros", "ones", "arange", "scalar_tensor"))
 # Operations that fill a new tensor with one number, and have a tensor as an argument only for its shape. The dict's
@@ -51,6 +56,8 @@ class Kinds:
 
     def __init__(self, graph, changing=()):
         self.changing = {*changing, *_private.mutated_inputs(graph)}
+        names = (schema_name(node.target) for node in graph.nodes if node.op == "call_function")
+        self._has_masks = not _MASKED.isdisjoint(names)
         self._viewed = {}  # node -> inputs of which it is, or may be, a view
         for node in graph.nodes:
             if node.op == "placeholder":
@@ -96,6 +103,8 @@ class Kinds:
             return "maker"
         if name in _REDUCTIONS:
             return "reduction"
+        if name in _BY_VECTOR and self._has_masks and node.meta["val"].device.type == "cpu":
+            return None
         if name in _DIVISIONS and not _is_of_fractions(node.meta["val"]):
             return None
         is_pointwise = node.target is masked_scale or torch.Tag.pointwise in node.target.tags or name in _POINTWISE

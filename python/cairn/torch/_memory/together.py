@@ -34,9 +34,10 @@ _open = weakref.WeakSet()
 _loose = {}  # storage -> (weak reference, bytes): results of graphs without a backward pass, also some that are freed
 _FEW_LOOSE = 64
 _loose_at_most = _FEW_LOOSE  # number of entries of _loose from which on those of freed storages are dropped
-# Alive -> the storages of _loose that the graph made in the present step with gradients enabled. The caller may hold
-# them until the step ends. Results of an evaluation (torch.no_grad) are left out: if the caller keeps them, they are
-# resident. The same is true of all runs but the latest if the graph has not run in the steps before (_FEW_STEPS).
+# Alive -> the storages of _loose that the graph made in the present step with gradients enabled, or while others held
+# memory for their backward passes. The caller may hold them until the step ends. Results of an evaluation
+# (torch.no_grad) are left out: if the caller keeps them, they are resident. While nothing is held, the same is true of
+# all runs but the latest if the graph has not run in the steps before (_FEW_STEPS).
 _of_step = weakref.WeakKeyDictionary()
 _steps = 0  # number of steps that have ended
 # A graph without a backward pass that ran in one of this number of steps before is taken for a part of each step. Steps
@@ -149,13 +150,14 @@ class Alive:
 
     def alone(self, run, in_step):
         """Wraps a graph that has no backward pass. When the graph runs, the memory that other graphs hold is counted.
-        ``in_step``: whether the graph runs with gradients enabled, i.e. in a training step."""
+        ``in_step``: whether the graph runs with gradients enabled, i.e. in a training step. It also belongs to a step
+        if others hold memory for their backward passes."""
         def call(args):
             if not _are_real(args):
                 return run(args)
             inputs = storages_of(args)
             with _lock:
-                if not self._is_part_of_steps():
+                if not self._is_part_of_steps() and not _open:
                     _of_step.pop(self, None)
             held, runs, _ = self._begin(inputs, None)
             freed = self._freed_results()
@@ -167,7 +169,7 @@ class Alive:
                 _loose.update(made)
                 for keys in list(_of_step.values()):  # a new storage can have the address of one that was freed
                     keys.difference_update(made)
-                if in_step:
+                if in_step or runs:
                     _of_step.setdefault(self, set()).update(made)
             self._seen(held, runs, note=_NO_BACKWARD)
             with _lock:
@@ -191,6 +193,8 @@ class Alive:
         def call(args):
             self.report.ran_backward = True
             mine = self.beginning()
+            if mine is not None and not _private.keeps_graph():
+                mine.saved_inputs.clear()
             flowing = mine.flowing if mine is not None else ()
             self.tangents.complete(args, names, mine.shapes if mine is not None else {})
             gradients = [args[i] for i in tangents]
@@ -246,6 +250,7 @@ class Alive:
             # A hook that gets the values that another graph saves may call this graph.
             outer, _local.made = getattr(_local, "made", None), None
             before = _private.nodes_made()
+            holders = {id(value): _private.holders(value) for value in filter(_private.is_plain, args)}
             try:
                 result = compiled(*args)
             except Exception as error:
@@ -257,6 +262,10 @@ class Alive:
             if made is None:
                 return result
             made.to_write = ()
+            for value in args:  # autograd may hold a saved input in another way than by a reference to the tensor
+                if id(value) in made.saved_inputs:
+                    added = max(0, _private.holders(value) - holders[id(value)])
+                    made.saved_inputs[id(value)] = min(made.saved_inputs[id(value)], added)
             written = [_private.input_of(description, args) for _, description in self.written]
             made.zeros, made.written = _private.edges_of_writes(written), storages_of(written)
             node = _private.backward_node((*result, *args), before, self.number)
@@ -537,8 +546,10 @@ def saved_by_runs(tensor):
     """Returns the number of references to a tensor that autograd holds because graphs save this input of theirs for
     their backward passes. Tensors that require a gradient are not counted, because autograd holds other tensors of the
     same memory."""
+    if tensor.requires_grad or _private.autograd_was_compiled():
+        return 0
     with _lock:
-        return 0 if tensor.requires_grad else sum(run.saved_inputs[id(tensor)] for run in list(_open))
+        return sum(run.saved_inputs[id(tensor)] for run in list(_open))
 
 
 def _position_of(edge, run):

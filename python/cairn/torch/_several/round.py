@@ -3,6 +3,7 @@ watch.py. In this module, the parts of Windows are keys of Parts, not indices.""
 
 import bisect
 import collections
+import dataclasses
 import itertools
 import weakref
 
@@ -18,13 +19,14 @@ class Round:
     def __init__(self):
         self._began = weakref.WeakKeyDictionary()  # Run -> its number, in the order in which runs begin
         self._first_done = None  # lowest number among the runs that have had their backward pass
-        self._passes = []  # (Window, number of the run, number of the pass)
+        self._passes = []  # a _Pass for each pass of a run
         self._most_passes = _FEW_PASSES  # when there are more passes, those that will not count are dropped
         # number of a run -> numbers of the first and the last pass in which it held memory for others
         self._held_in = {}
-        # (shape of a window, numbers of the runs that held memory) -> [Window that covers all these passes, number of
-        # passes], for passes of graphs without a backward pass
-        self._alone = {}
+        # (shape of a window, holders) -> [Window that covers all these passes, number of passes]: passes of graphs
+        # without a backward pass, and of runs that were freed without one
+        self._loose = {}
+        self._most_loose = _FEW_PASSES  # when there are more entries, those that will not count are dropped
         self._earlier = set()  # keys of the parts whose runs of earlier rounds held memory
         self._numbers, self._pass_numbers = itertools.count(), itertools.count()
         self.is_spoiled = False  # whether the round cannot be planned
@@ -47,7 +49,7 @@ class Round:
     def is_several(self):
         """Returns whether several graphs, or several runs of one graph, have held memory at the same time, including
         runs of earlier rounds."""
-        return bool(self._alone or self._earlier) or any(window.others for window, *_ in self._passes)
+        return bool(self._loose or self._earlier) or any(known.window.others for known in self._passes)
 
     def is_over(self, runs):
         """Returns whether a new forward pass ends the round: if all of ``runs``, the runs of this round whose backward
@@ -66,7 +68,8 @@ class Round:
             return
         gone = _freed([*others, run] if backward else others, [*others, run], freed)
         number = next(self._pass_numbers)
-        self._passes.append((_window(run.graph.part.key, backward, others, held, gone, parts, at_end), self._began[run], number))
+        window = _window(run.graph.part.key, backward, others, held, gone, parts, at_end)
+        self._passes.append(_Pass(window, self._began[run], number, self._holders(others)))
         for other in others:
             first, _ = self._held_in.get(self._began[other], (number, number))
             self._held_in[self._began[other]] = first, number
@@ -75,43 +78,39 @@ class Round:
     def add_alone(self, key, others, held, freed, parts):
         """Records a pass of the graph with this key, which has no backward pass. The other arguments are those of
         add()."""
-        if self.is_spoiled:
-            return
-        window = _window(key, False, others, held, _freed(others, others, freed), parts)
-        name = shape_of(window), frozenset(self._began[other] for other in others)
-        known, times = self._alone.get(name, (window, 0))
-        self._alone[name] = [window.joined(known), times + 1]
+        if not self.is_spoiled:
+            self._add_loose(_window(key, False, others, held, _freed(others, others, freed), parts), self._holders(others))
+            self._drop_unfinished()
 
     def add_earlier(self, runs):
         """Notes that runs of earlier rounds hold memory."""
         self._earlier.update(run.graph.part.key for run in runs if run.graph.part is not None)
 
+    def _holders(self, runs):
+        """Returns the numbers of the oldest and of the newest of ``runs``, as a set. They stand for all of them: a
+        pass belongs to a step if one of them has a backward pass, and to nothing else if both have."""
+        numbers = [self._began[run] for run in runs]
+        return frozenset((min(numbers), max(numbers)) if numbers else ())
+
+    def _add_loose(self, window, holders, times=1):
+        known, before = self._loose.get((shape_of(window), holders), (window, 0))
+        self._loose[shape_of(window), holders] = [window.joined(known), before + times]
+
     def _drop_unfinished(self):
-        """Forgets the passes of runs that were freed without a backward pass, such as those of an evaluation with
-        gradients enabled: a round with such runs may never end. Keeps one of each shape that ran while others held
-        memory. Takes O(1) time on average for each pass."""
-        if len(self._passes) <= self._most_passes:
+        """Forgets passes that will not count, such as those of an evaluation with gradients enabled: a round with such
+        runs may never end. Takes O(1) time on average for each pass."""
+        if len(self._passes) <= self._most_passes and len(self._loose) <= self._most_loose:
             return
-        kept = {number for window, number, _ in self._passes if window.backward}.union(self._began.values())
-        held, shapes = self._held_by(kept), set()
-
-        def is_first(window, number):
-            is_new = held[number] and shape_of(window) not in shapes
-            shapes.add(shape_of(window))
-            return is_new
-
-        self._passes = [known for known in self._passes if known[1] in kept or is_first(known[0], known[2])]
+        kept = {known.run for known in self._passes if known.window.backward}.union(self._began.values())
+        for known in self._passes:
+            if known.run not in kept and not known.holders.isdisjoint(kept):
+                self._add_loose(known.window, known.holders)
+        self._passes = [known for known in self._passes if known.run in kept]
+        self._loose = {name: entry for name, entry in self._loose.items() if not name[1].isdisjoint(kept)}
+        numbers = [known.number for known in self._passes]
+        self._held_in = {run: held for run, held in self._held_in.items() if run in kept or _has_between(numbers, *held)}
         self._most_passes = 2 * len(self._passes) + _FEW_PASSES
-
-    def _held_by(self, runs):
-        """Returns a list that says for each pass whether one of ``runs``, numbers of runs, held memory for it."""
-        numbers = [number for *_, number in self._passes] + [last for _, last in self._held_in.values()]
-        changes = [0] * (max(numbers, default=-1) + 2)
-        for run, (first, last) in self._held_in.items():
-            if run in runs:
-                changes[first] += 1
-                changes[last + 1] -= 1
-        return [count > 0 for count in itertools.accumulate(changes)]
+        self._most_loose = 2 * len(self._loose) + _FEW_PASSES
 
     def counted(self):
         """Returns (windows, times, unfinished) of the passes that count. ``windows``: a list. ``times``: key -> number
@@ -119,23 +118,45 @@ class Round:
 
         Passes of runs without a backward pass, such as those of an evaluation, count only if a run with a backward pass
         held memory meanwhile, or if the run held memory in a later pass of such a run."""
-        with_backward = {run for window, run, _ in self._passes if window.backward}
-        held = self._held_by(with_backward)
-        numbers = [number for _, run, number in self._passes if run in with_backward]  # in ascending order
-        left = {run: (first, last) for run, (first, last) in self._held_in.items() if run not in with_backward and
-                bisect.bisect_left(numbers, first) < bisect.bisect_right(numbers, last)}
-        shapes = {shape_of(window) for window, run, number in self._passes
-                  if run in with_backward and any(first <= number <= last for first, last in left.values())}
-        others = [window for window, run, number in self._passes if run not in with_backward and (held[number] or run in left)]
-        windows = [window for window, run, _ in self._passes if run in with_backward] + others
-        times = collections.Counter(window.part for window, run, _ in self._passes if run in with_backward and window.backward)
-        times.update(window.part for window in others)
-        for (shape, runs), (window, count) in self._alone.items():
-            if not runs.isdisjoint(with_backward):
+        with_backward = {known.run for known in self._passes if known.window.backward}
+        counted = [known for known in self._passes if known.run in with_backward]
+        numbers = [known.number for known in counted]  # in ascending order
+        left = {run: held for run, held in self._held_in.items() if run not in with_backward and _has_between(numbers, *held)}
+        windows = [known.window for known in counted]
+        times = collections.Counter(window.part for window in windows if window.backward)
+        shapes = {shape_of(known.window) for known, is_left in zip(counted, _covered(numbers, left.values())) if is_left}
+        loose = [(known.window, 1, known.holders, known.run in left) for known in self._passes if known.run not in with_backward]
+        loose += [(window, count, holders, False) for (_, holders), (window, count) in self._loose.items()]
+        for window, count, holders, is_left in loose:
+            if is_left or not holders.isdisjoint(with_backward):
                 windows.append(window)
                 times[window.part] += count
-                shapes.update(() if runs <= with_backward else [shape])
+                shapes.update(() if holders <= with_backward else [shape_of(window)])
         return windows, times, Unfinished(shapes, self._earlier)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Pass:
+    """``run``: the number of the run. ``number``: the number of the pass. ``holders``: as Round._holders()."""
+
+    window: Window
+    run: int
+    number: int
+    holders: frozenset
+
+
+def _has_between(numbers, first, last):
+    """Returns whether one of ``numbers``, which ascend, lies in first..last."""
+    return bisect.bisect_left(numbers, first) < bisect.bisect_right(numbers, last)
+
+
+def _covered(numbers, ranges):
+    """Returns for each of ``numbers``, which ascend, whether it lies in one of the ``ranges`` (first, last)."""
+    changes = [0] * (len(numbers) + 1)
+    for first, last in ranges:
+        changes[bisect.bisect_left(numbers, first)] += 1
+        changes[bisect.bisect_right(numbers, last)] -= 1
+    return [count > 0 for count in itertools.accumulate(changes[:-1])]
 
 
 class Unfinished:
@@ -160,7 +181,7 @@ def _window(key, backward, others, held, gone, parts, at_end=0):
     counts = tuple(sorted(collections.Counter(other.graph.part.key for other in others).items()))
     # A run of a graph that has been compiled again meanwhile holds what its own schedule saves.
     by_runs = sum(other.graph.part.runs.sizes.held for other in others)
-    by_runs += held_by_parts((), gone, {key: part.runs.sizes for key, part in parts.items()})
+    by_runs += held_by_parts((), gone, {key: part.runs.sizes for key, part in parts.items()}) if gone else 0
     return Window(key, backward, counts, max(0, held - by_runs), gone, at_end)
 
 

@@ -3,14 +3,17 @@
 The passes of graphs are divided into rounds; in most cases, a round is a training step. A *round* begins with a forward
 pass, and ends when all runs (forward passes) that began in it have had their backward pass. It also ends at a new
 forward pass if every run that still lacks its backward pass is older than all runs that have had theirs: such an old
-run may never have a backward pass. If several graphs held memory at the same time in a round, and together exceeded the
-budget, these graphs are planned together, and are compiled once more when they are called again. A graph without a backward pass, such as a
-teacher, belongs to a round if it runs while graphs of the round hold memory. An *Alive* (_memory/together.py) is a
-compiled graph, and a *Run* is one run of its forward pass. A *Part* (points.py) is a graph that can be planned together
-with other graphs. A *Window* (choose.py) is one pass of a part, with the memory that other parts hold meanwhile.
+run may never have a backward pass. But if runs of the same graph had one in a later round, or held memory in one, as the
+runs of a GAN's generator, the round goes on for about as many passes. If several graphs held memory at the same time in
+a round, and together exceeded the budget, these graphs are planned together, and are compiled once more when they are
+called again. A graph without a backward pass, such as a teacher, belongs to a round if it runs while graphs of the round
+hold memory. An *Alive* (_memory/together.py) is a compiled graph, and a *Run* is one run of its forward pass. A *Part*
+(points.py) is a graph that can be planned together with other graphs. A *Window* (choose.py) is one pass of a part, with
+the memory that other parts hold meanwhile. round.py records the passes of a round.
 """
 
 import collections
+import functools
 import inspect
 import signal
 import sys
@@ -28,6 +31,8 @@ from .round import Round, shape_of
 _FEW_ROUNDS = 4  # number of latest rounds in which runs that are left over are taken for a part of each step
 # A backward pass that came in a later round may come after this many times as many passes again.
 _LATER = 2
+# a run that holds memory for more passes than this number is not taken for a part of the present step
+_MOST_BETWEEN = 1_000
 # with the budget "min" (the least possible), a step that exceeds its planned peak by at most this fraction is not
 # planned anew
 _CLOSE_TO_LEAST = 1 / 100
@@ -49,14 +54,20 @@ def _run_in_several_threads():
 def _in_signal_handler():
     """Returns whether this code runs in a signal handler. What a handler runs is no part of a step: if it were planned
     with the step, and so compiled again, the handler could compile while torch compiles the code that it interrupts."""
-    # inspect.unwrap(): functions that torch.compiler.disable() returns all share the code of their wrapper
-    handlers = {getattr(inspect.unwrap(handler), "__code__", None) for handler in map(signal.getsignal, signal.valid_signals())
-                if callable(handler)}
-    frame, codes = sys._getframe(), set()
-    while frame is not None:
-        codes.add(frame.f_code)
+    handlers = {_code_of(handler) for handler in map(signal.getsignal, signal.valid_signals()) if callable(handler)}
+    frame = sys._getframe()
+    while frame is not None and frame.f_code not in handlers:
         frame = frame.f_back
-    return not handlers.isdisjoint(codes)
+    return frame is not None
+
+
+def _code_of(handler):
+    """Returns the code of a function, a functools.partial, or an object that can be called; None if it is not in
+    Python."""
+    # all functions that torch.compiler.disable() returns share the code of their wrapper
+    handler = inspect.unwrap(handler.func if isinstance(handler, functools.partial) else handler)
+    code = getattr(handler, "__code__", None)
+    return code or getattr(getattr(type(handler), "__call__", None), "__code__", None)
 
 
 class Watch:
@@ -79,6 +90,9 @@ class Watch:
         self._count = 0  # number of passes of all rounds
         # key -> largest number of passes between a run of the part and its backward pass, if this came in a later round
         self._late = {}
+        # key -> largest number of passes between a run of the part and a backward pass of a later round in which the
+        # run held memory
+        self._left = {}
         self._unfinished = collections.deque(maxlen=_FEW_ROUNDS)  # the Unfinished of the latest rounds
         self._windows = {}  # (part, pass, others) -> the Window that covers all such windows of all rounds so far
         self._times = collections.Counter()  # key -> largest number of times that a round has run the part
@@ -200,7 +214,7 @@ class Watch:
         bytes that all other graphs held when the pass began. ``open_runs``: Runs of this and of other backends whose
         backward pass may still come. ``freed``: a dict from a Run to the numbers of those of its results that had been
         freed when the pass began. ``at_end``: as in Window."""
-        if not self.enabled:
+        if not self.enabled or (not backward and _in_signal_handler()):
             return
         if not backward:
             _threads.add(threading.get_ident())
@@ -218,7 +232,10 @@ class Watch:
                 return
             others = [other for other in open_runs if other is not run]
             mine = self._round.of_round(others)
-            self._round.add_earlier(other for other in others if other not in mine and other.graph.watch is self)
+            earlier = [other for other in others if not self._round.has(other) and other.graph.watch is self]
+            self._round.add_earlier(earlier)
+            if backward:
+                self._note_left(earlier)
             is_unknown = alive.part is None or any(other.graph.part is None for other in mine)
             if is_unknown or (backward and _private.keeps_graph()):
                 self._round.is_spoiled = True
@@ -229,7 +246,7 @@ class Watch:
     def ran_alone(self, alive, held, open_runs, freed):
         """Records that a graph without a backward pass has run, if graphs of the present round held memory meanwhile.
         The arguments are those of ran()."""
-        if not self.enabled or alive.part is None or (open_runs and _in_signal_handler()):
+        if not self.enabled or alive.part is None or _in_signal_handler():
             return
         if _private.graph_task() < 0 and self._is_over(open_runs, None):
             self._end_round()
@@ -243,21 +260,42 @@ class Watch:
         """Notes that a run has its backward pass only now, although its round has ended."""
         if run is None or run.pass_number is None or run.graph.part is None:
             return
-        key = run.graph.part.key
-        if key not in self._late and self.plan is None:  # the rounds so far were parts of the step
-            self._start_over()
-        self._late[key] = max(self._count - run.pass_number, self._late.get(key, 0))
+        self._note_parts_of_steps(self._late, run)
 
-    def _comes_late(self, run):
-        """Returns whether the backward pass of a run is presumably still to come in this step, as in earlier steps: for
-        example, that of a GAN's generator, which comes after those of the discriminators."""
-        return run.graph.part is not None and self._count - run.pass_number <= _LATER * self._late.get(run.graph.part.key, 0)
+    def _note_left(self, runs):
+        """Notes that runs of earlier rounds hold memory in a backward pass, so that their rounds were presumably only
+        parts of a step."""
+        for run in runs:
+            if run.graph.part is not None:
+                self._note_parts_of_steps(self._left, run)
+
+    def _note_parts_of_steps(self, known, run):
+        """Notes in ``known``, a dict from key to number of passes, how long a run has been in use. If the key is new,
+        the rounds so far were only parts of a step, so a plan that they asked for is not made."""
+        key, passes = run.graph.part.key, self._count - run.pass_number
+        if passes > _MOST_BETWEEN:
+            return
+        if key not in known and self.plan is None:
+            asked = set(self._asked)
+            self._start_over()
+            if asked:
+                self._forget(asked)
+        known[key] = max(passes, known.get(key, 0))
+
+    def _is_in_use(self, run):
+        """Returns whether the step of a run presumably goes on, as in earlier steps: its backward pass is still to
+        come, as that of a GAN's generator, which comes after those of the discriminators, or other backward passes are,
+        in which it holds memory."""
+        if run.graph.part is None:
+            return False
+        key, passes = run.graph.part.key, self._count + 1 - run.pass_number  # until the pass that begins
+        return passes <= max(_LATER * self._late.get(key, 0), self._left.get(key, -1))
 
     def _is_over(self, open_runs, run):
         """Returns whether the round has ended before the forward pass ``run``."""
         with self._lock:
             runs = self._round.of_round(other for other in open_runs if other is not run)
-            return self._round.is_over(runs) and not any(map(self._comes_late, runs))
+            return self._round.is_over(runs) and not any(map(self._is_in_use, runs))
 
     @staticmethod
     def is_threaded():
@@ -321,8 +359,9 @@ class Watch:
         # as constants.
         ran = {window.part for window in passes}
         for code in codes:
-            variants = {key for key, graph in self._compiled.items()
-                        if code in self._codes[key] and len(graph) and self._parts[key].has_backward}
+            variants = {key for key, graph in self._compiled.items() if code in self._codes[key] and len(graph)}
+            # evaluations of a function that trains belong to no step
+            variants = {key for key in variants if self._parts[key].has_backward} or variants
             if not _private.compile_again(code, as_first_time=variants <= ran):
                 with self._lock:  # another thread has begun to compile; the next round asks again
                     self._waits = self.owner.report.waits = False
@@ -336,6 +375,8 @@ class Watch:
         freed = {key for key in self._times if not len(self._compiled[key])}
         for key in freed:
             del self._times[key], self._parts[key], self._compiled[key]
+            self._late.pop(key, None)
+            self._left.pop(key, None)
         if freed:
             self._windows = {shape: window for shape, window in self._windows.items()
                              if window.part not in freed and freed.isdisjoint(key for key, _ in window.others)}
@@ -345,8 +386,8 @@ class Watch:
         took. ``are_new``: whether the round has windows that no earlier round had. ``is_mixed``: as in Round."""
         keys = list(self._times)
         parts = [self._parts[key] for key in keys]
-        goal = self._goal(parts, self._numbered(windows, keys, unplanned=True))
-        windows = self._numbered(windows, keys)
+        unplanned = self._numbered(windows, keys, unplanned=True)
+        goal, windows = self._goal(parts, unplanned), self._numbered(windows, keys)
         most = peak(windows, [part.runs.sizes for part in parts])
         if self.plan is not None:
             self._forget_mixed(most, is_mixed)
@@ -365,14 +406,18 @@ class Watch:
             return True
         if self.plan is None:
             self._accept(parts, most)
+            return False
+        step = self.plan.report
+        step.promised, step.budget = max(step.promised, most), max(step.budget, goal)
+        step.baseline = max(step.baseline, peak(unplanned, [part.baseline for part in parts]))
         return False
 
     def _forget_mixed(self, most, is_mixed):
         """Forgets the peak of a mixed round, in which graphs of an earlier plan held memory, after the first round that
         is not mixed. ``most``: the peak of the present round in bytes."""
-        if self._was_mixed and not is_mixed and self.owner.report.together is not None:
-            told = self.owner.report.together.told
-            self.owner.report.joined = Together(told=told)
+        whole = self.owner.report.together
+        if self._was_mixed and not is_mixed and whole is not None and not whole.broken:
+            self.owner.report.joined = Together(told=whole.told - {"sum"}, host_peak=whole.host_peak)
             self.owner.report.joined.add(most, None, self.plan.report.at)
         self._was_mixed = is_mixed
 
@@ -385,10 +430,9 @@ class Watch:
         whole = Together.of([self.owner.report])
         whole.add(most, None, whole.at)
 
-
     def _numbered(self, windows, keys, unplanned=False):
-        """Returns the windows with indices in ``keys`` instead of keys as parts. Parts that are not in ``keys`` had no
-        backward pass in a round. The bytes that they hold are added to ``beside``: with ``unplanned``, the bytes that
+        """Returns the windows with indices in ``keys`` instead of keys as parts. Parts that are not in ``keys`` have
+        passes in no round that counts. The bytes that they hold are added to ``beside``: with ``unplanned``, the bytes that
         they hold without a budget if these are more."""
         def sizes_of(key):
             part = self._parts[key]

@@ -1,6 +1,7 @@
 """Tests which rounds count when the graphs of a step are planned together: those of models that stop running, and those
 in which earlier runs are left over."""
 
+import functools
 import re
 import signal
 import unittest
@@ -152,6 +153,77 @@ class Rounds(unittest.TestCase):
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
+
+    def test_signal_handlers_are_no_parts_of_a_step(self):
+        """Tests handlers that run a graph, with and without gradients, between the forward and the backward pass of a
+        step. Neither an object that can be called nor a functools.partial has code of its own."""
+        def look(evaluate, enabled, *_):
+            with torch.set_grad_enabled(enabled):
+                evaluate(torch.randn(64, 32))
+
+        class Handler:
+            def __init__(self, *given):
+                self.given = given
+
+            def __call__(self, *_):
+                look(*self.given)
+
+        for kind, enabled in ((functools.partial, False), (functools.partial, True), (Handler, True)):
+            with self.subTest(kind=kind, enabled=enabled):
+                torch._dynamo.reset()
+                chosen = cairn.torch.backend("90%", work_limit=WORK)
+                model, other = (torch.nn.Sequential(torch.nn.Linear(32, width), torch.nn.GELU(), torch.nn.Linear(width, 32))
+                                for width in (64, 96))
+                run, judge = torch.compile(model, backend=chosen), torch.compile(lambda y: y.square().mean(), backend=chosen)
+                evaluate = torch.compile(lambda x, other=other: other(x), backend=chosen)
+                given = (look, evaluate, enabled) if kind is functools.partial else (evaluate, enabled)
+                before = signal.signal(signal.SIGUSR1, kind(*given))
+                try:
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore")
+                        for _ in range(4):
+                            model.zero_grad()
+                            loss = judge(run(torch.randn(64, 32)))
+                            signal.raise_signal(signal.SIGUSR1)
+                            loss.backward()
+                finally:
+                    signal.signal(signal.SIGUSR1, before)
+                self.assertEqual(cairn.torch.last_report().step.parts, 2)
+
+    def test_an_actor_whose_first_run_has_no_backward_pass(self):
+        """Tests a step of an actor and a critic. The critic reads an action without its graph, so the actor's first run
+        never has a backward pass, but holds memory until the next step. The actor's own pass follows. The least budget
+        must be that of the whole step."""
+        def train(budget):
+            torch._dynamo.reset()
+            torch.manual_seed(0)
+
+            def layers(width, out):
+                return torch.nn.Sequential(torch.nn.Linear(32, width), torch.nn.GELU(), torch.nn.Linear(width, 32), torch.nn.LayerNorm(32),
+                                           torch.nn.GELU(), torch.nn.Linear(32, out))
+
+            chosen = cairn.torch.backend(budget, work_limit=WORK)
+            actor, critic = layers(64, 32), layers(120, 1)
+            act, value, judge = (torch.compile(f, backend=chosen) for f in (actor, critic, lambda y: y.square().mean()))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                for _ in range(6):
+                    torch.nn.ModuleList([actor, critic]).zero_grad()
+                    x = torch.randn(64, 32)
+                    action = act(x)
+                    judge(value(action.detach())).backward()
+                    judge(value(act(x))).backward()
+            self.assertTrue(action.requires_grad)
+            return cairn.torch.last_report()
+
+        least = train("min")
+        self.assertEqual(least.promised, least.step.promised)
+        self.assertLess(least.promised, 0.6 * least.step.baseline)
+        report = train(least.promised)
+        self.assertLessEqual(report.promised, least.promised)
+        with self.assertRaisesRegex(cairn.InfeasibleError, "a step of ") as caught:
+            train(int(0.95 * least.promised))
+        self.assertLessEqual(train(caught.exception.least_budget).promised, caught.exception.least_budget)
 
     def test_a_layer_that_trains_again_after_the_plan_was_made_without_it(self):
         def trained(chosen):
