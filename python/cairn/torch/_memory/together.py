@@ -83,6 +83,8 @@ class Run:
         # the edges along which autograd passes zeros because of the writes in ``to_write``: a result of
         # edges_of_writes()
         self.zeros = ()
+        # a dict like ``storages``, for what may stay in memory if autograd frees the run without a backward pass
+        self.left_behind = {}
         self.pass_number = None  # number of the forward pass among all passes that the Watch has recorded
 
     @property
@@ -193,6 +195,8 @@ class Alive:
         def call(args):
             self.report.ran_backward = True
             mine = self.beginning()
+            if mine is not None:
+                mine.left_behind.clear()
             if mine is not None and not _private.keeps_graph():
                 mine.saved_inputs.clear()
             flowing = mine.flowing if mine is not None else ()
@@ -271,6 +275,8 @@ class Alive:
             node = _private.backward_node((*result, *args), before, self.number)
             if node is not None:
                 node.metadata["cairn"] = made
+                made.left_behind.update((key, made.storages[key]) for key in made.storages.keys() - made.given_results.keys())
+                weakref.finalize(made, _note_left_behind, made.left_behind).atexit = False
                 # Compiled autograd supports neither hooks that run before a node (prehooks) nor missing gradients.
                 if not _private.autograd_is_compiled():
                     if self.tangents.worth_noting:
@@ -540,6 +546,14 @@ def held_by_graphs_of(owner):
     with _lock:
         held = {key: size for run in list(_open) if run.graph.owner is owner for key, size in _in_memory(run.storages).items()}
     return sum(held.values())
+
+
+def _note_left_behind(storages):
+    """Treats what is left of a run that autograd has freed without a backward pass, such as ``y`` after ``y =
+    f(x).detach()``, like results of a graph without a backward pass."""
+    with _lock:
+        _drop_expired_loose()
+        _loose.update((key, entry) for key, entry in storages.items() if not entry[0].expired())
 
 
 def saved_by_runs(tensor):

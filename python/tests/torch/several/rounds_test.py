@@ -190,6 +190,31 @@ class Rounds(unittest.TestCase):
                     signal.signal(signal.SIGUSR1, before)
                 self.assertEqual(cairn.torch.last_report().step.parts, 2)
 
+    def test_results_of_runs_whose_graph_of_autograd_is_freed_at_once(self):
+        """Tests a result that goes on by detach(), as that of a generator to a discriminator. Autograd frees the run
+        without a backward pass, but the result is in memory until another graph has read it."""
+        for enabled in (True, False):
+            with self.subTest(enabled=enabled):
+                torch._dynamo.reset()
+                chosen = cairn.torch.backend("100%", work_limit=WORK)
+                first, second = torch.nn.Linear(16, 512), torch.nn.Sequential(torch.nn.Linear(512, 512), torch.nn.GELU())
+                make, judge = (torch.compile(f, backend=chosen) for f in (first, lambda x: second(x).square().mean()))
+
+                def step(x):
+                    with torch.set_grad_enabled(enabled):
+                        made = make(x).detach()
+                    loss = judge(made)
+                    del made
+                    loss.backward()
+
+                for _ in range(3):
+                    second.zero_grad()
+                    x = torch.randn(256, 16)
+                    step(x)
+                report = cairn.torch.last_report()
+                judged = next(graph for graph in report.graphs if graph.ran_backward)
+                self.assertGreaterEqual(report.promised, judged.promised + 256 * 512 * 4)
+
     def test_an_actor_whose_first_run_has_no_backward_pass(self):
         """Tests a step of an actor and a critic. The critic reads an action without its graph, so the actor's first run
         never has a backward pass, but holds memory until the next step. The actor's own pass follows. The least budget
