@@ -26,7 +26,7 @@ FOLDERS = [folder for folder in sorted(HERE.iterdir()) if any(folder.glob("*_tes
 LONGEST = ["backend_test", "updates_test", "step_test", "inputs_test", "refused_test", "random_test"]
 FEW = ["backend_test", "caching_test", "compile_test", "fallback_test", "fuse", "memory_test", "offload_test", "private",
        "random_test", "several", "share_test", "silent", "step_test", "trainers_test"]
-# The slowest tests of the files in FEW. Each takes 5 to 80 s, mostly because it compiles one model for many settings.
+# The slowest tests of the files in FEW. Each takes 4 to 80 s, mostly because it compiles one model for many settings.
 # Together they take longer than all other tests of these files. Only a run without --few covers them.
 LEFT_OUT_OF_FEW = """
     around_test.WhatIsAround.test_a_backward_pass_under_autocast
@@ -66,6 +66,7 @@ LEFT_OUT_OF_FEW = """
     draws_test.WhatDrawsOrActs.test_custom_operations_that_draw_beside_dropout
     draws_test.WhatDrawsOrActs.test_custom_operations_that_log
     draws_test.WhatDrawsOrActs.test_dropout_inside_of_cond
+    fallback_test.Fallback.test_checkpoints_about_it_of_several_sizes
     fuse_test.Order.test_groups_keep_their_times
     inductor_test.Compiler.test_cache_artifacts
     inductor_test.Compiler.test_kernels_are_compiled_once
@@ -85,6 +86,7 @@ LEFT_OUT_OF_FEW = """
     inputs_test.InputsThatAreWritten.test_windows_of_an_input
     kernels_test.KernelsAsTheyWereChosen.test_batch_norm_of_16_bits_with_statistics_of_32
     kernels_test.KernelsAsTheyWereChosen.test_batch_norm_of_what_the_forward_pass_writes_then
+    kernels_test.KernelsAsTheyWereChosen.test_batch_norm_with_statistics_that_are_no_buffers
     kernels_test.LayoutsOfKernels.test_layouts_that_are_not_measured
     kernels_test.LayoutsOfKernels.test_masks_of_dropout_after_a_channel_shuffle
     kernels_test.LayoutsOfKernels.test_masks_of_dropout_after_copysign
