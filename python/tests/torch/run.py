@@ -210,7 +210,7 @@ def without_folders(names):
 
 def run_files(names):
     names = sorted(names, key=lambda name: (LONGEST.index(name) if name in LONGEST else len(LONGEST), name))
-    small = [name for name in names if name in files_of(HERE / TOGETHER)]
+    small = sorted(files_of(HERE / TOGETHER).intersection(names))
     groups = [[name] for name in names if name not in small] + ([small] if small else [])
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         return tuple(map(sum, zip(*pool.map(run_apart, groups))))

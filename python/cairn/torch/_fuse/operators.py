@@ -20,9 +20,9 @@ _POINTWISE = frozenset(f"aten::{name}" for name in (
 # Operations that raise an error for a divisor 0 if they compute with integers, while a compiled kernel would end the
 # process.
 _DIVISIONS = frozenset(f"aten::{name}" for name in ("div", "floor_divide", "remainder", "fmod"))
-# On a CPU, these operations compute all elements of a vector in another way if one of them is large. Kernels that compute
-# a part of a row (_MASKED) can have numbers in the other elements that lie behind the tensor: in torch 2.15, Inductor
-# loads whole vectors then. So the operations are not fused in a graph with both.
+# On a CPU, these operations compute all elements of a vector in another way if one of them is large. Kernels that
+# compute a part of a row (_MASKED) can have numbers in the other elements that lie behind the tensor: in torch 2.15,
+# Inductor loads whole vectors then. So the operations are not fused in a graph with both.
 _BY_VECTOR = frozenset(f"aten::{name}" for name in ("sin", "cos", "tan"))
 _MASKED = frozenset(f"aten::{name}" for name in ("constant_pad_nd", "slice_backward", "select_backward"))
 # "Makers": operations that fill a new tensor with numbers and read no other tensor.

@@ -228,14 +228,15 @@ class Watch:
                 run.pass_number = self._count
                 self._round.begin(run)
             elif run is None or not self._round.has(run):
-                self._note_late(run)
+                if run is not None:
+                    self._note_use(self._late, run)
                 return
             others = [other for other in open_runs if other is not run]
             mine = self._round.of_round(others)
             earlier = [other for other in others if not self._round.has(other) and other.graph.watch is self]
             self._round.add_earlier(earlier)
-            if backward:
-                self._note_left(earlier)
+            for other in earlier if backward else ():
+                self._note_use(self._left, other)
             is_unknown = alive.part is None or any(other.graph.part is None for other in mine)
             if is_unknown or (backward and _private.keeps_graph()):
                 self._round.is_spoiled = True
@@ -256,22 +257,11 @@ class Watch:
                 _threads.add(threading.get_ident())
                 self._round.add_alone(alive.part.key, mine, held, freed, self._parts)
 
-    def _note_late(self, run):
-        """Notes that a run has its backward pass only now, although its round has ended."""
-        if run is None or run.pass_number is None or run.graph.part is None:
+    def _note_use(self, known, run):
+        """Notes in ``known`` (_late or _left) for how many passes a run of an earlier round has been in use. If its key
+        is new, the rounds so far were only parts of a step, so a plan that they asked for is not made."""
+        if run.graph.part is None or run.pass_number is None:  # a run without a number is that of a signal handler
             return
-        self._note_parts_of_steps(self._late, run)
-
-    def _note_left(self, runs):
-        """Notes that runs of earlier rounds hold memory in a backward pass, so that their rounds were presumably only
-        parts of a step."""
-        for run in runs:
-            if run.graph.part is not None:
-                self._note_parts_of_steps(self._left, run)
-
-    def _note_parts_of_steps(self, known, run):
-        """Notes in ``known``, a dict from key to number of passes, how long a run has been in use. If the key is new,
-        the rounds so far were only parts of a step, so a plan that they asked for is not made."""
         key, passes = run.graph.part.key, self._count - run.pass_number
         if passes > _MOST_BETWEEN:
             return
@@ -432,8 +422,8 @@ class Watch:
 
     def _numbered(self, windows, keys, unplanned=False):
         """Returns the windows with indices in ``keys`` instead of keys as parts. Parts that are not in ``keys`` have
-        passes in no round that counts. The bytes that they hold are added to ``beside``: with ``unplanned``, the bytes that
-        they hold without a budget if these are more."""
+        passes in no round that counts. The bytes that they hold are added to ``beside``: with ``unplanned``, the bytes
+        that they hold without a budget if these are more."""
         def sizes_of(key):
             part = self._parts[key]
             return max([part.runs.sizes, part.unplanned.sizes] if unplanned else [part.runs.sizes], key=lambda sizes: sizes.held)
