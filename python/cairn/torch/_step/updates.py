@@ -443,8 +443,8 @@ class Updates:
             parameters = [p for group in optimizer.param_groups for p in group["params"]]
             if not any(id(p) in self._ever_updated for p in parameters):
                 of_two = any(id(p) in self._owners and self._owners[id(p)] is None for p in parameters)
-                why = ("its parameters belong to another optimizer, too" if of_two else "no graph of this step computes the gradient of "
-                       "one of its parameters (does it have the parameters of another model?)")
+                why = ("its parameters belong to another optimizer, too" if of_two else "no graph of this step computes the whole "
+                       "gradient of one of its parameters (does it have the parameters of another model, or do several graphs read them?)")
                 self.tell(f"optimizer: the plan does not contain {type(optimizer).__name__}, as {why}")
 
     def _show_marks(self, optimizer, args, kwargs):
