@@ -62,8 +62,8 @@ class Run:
         # indices of the inputs whose gradients are passed on to the code that computed these inputs
         self.flowing = flowing
         self.storages = {}
-        # a dict like ``storages``, for results of graphs without a backward pass that are inputs or were made in the
-        # same step
+        # a dict like ``storages``, for results of other graphs: those that are inputs, and those that a graph without a
+        # backward pass made in the same step
         self.given_results = {}
         self.written = set()  # storages of the inputs that the graph has written
         # id of an input tensor -> number of times that autograd holds this tensor, because the graph saves it
@@ -124,15 +124,15 @@ class Alive:
             given = {id(args[i]) for i in tensors}
             if self._continues(args, made.flowing):
                 self.owner.continues = self.owner.report.outside = True
-            held, runs, loose = self._begin(inputs, made)
+            held, runs, given_results = self._begin(inputs, made)
             freed = self._freed_results()
             made.reads = _reads(args, runs) if self.watch.enabled else []
             self._count_copies(made)
             with self._while_running():
                 result = run(args)
             on_device = _weak(value for i, value in enumerate(result) if i not in self.on_host)
-            made.given_results = loose
-            made.storages = {**loose, **{key: entry for key, entry in on_device.items() if key not in inputs}}
+            made.given_results = given_results
+            made.storages = {**given_results, **{key: entry for key, entry in on_device.items() if key not in inputs}}
             made.copies = _weak(result[i] for i in self.on_host)
             saved = storages_of(result[self.forward_outputs:])
             if not _private.saves_by_hooks():  # hooks may keep something else
@@ -340,10 +340,12 @@ class Alive:
 
     def _begin(self, given, mine, beside=None):
         """Counts the memory that other graphs hold when a pass of this graph begins. ``given``: storages of the pass's
-        arguments. ``mine``: the Run to which the pass belongs, or None. Returns (bytes, Runs of the other graphs, the
-        results of graphs without a backward pass that are among ``given`` or were made in this step). ``beside``: only
-        for a backward pass, a result of _beside()."""
+        arguments. ``mine``: the Run to which the pass belongs, or None. Returns (bytes, Runs of the other graphs, a
+        dict like Run.given_results). ``beside``: only for a backward pass, a result of _beside()."""
         held, runs, backward = dict(beside or {}), [], beside is not None
+        # An argument counts for its reader, too, because the graph that made it can be freed earlier: in ``a =
+        # g(h.detach()); del h``, autograd may still hold h for g.
+        of_runs = {}
         task = _private.graph_task()
         with _lock:
             for run in list(_open):
@@ -352,6 +354,7 @@ class Alive:
                     if alive:
                         runs.append(run)
                         held.update(alive)
+                        of_runs.update((key, run.storages[key]) for key in alive.keys() & given if not backward)
             _drop_expired(_passing)
             for key, (_, size, of) in list(_passing.items()):
                 if of == task and task >= 0:
@@ -365,7 +368,7 @@ class Alive:
             held.update(_in_memory(mine.given_results))
         if runs and not backward and sum(held.values()) >= WORTH_TELLING:
             self._tell_of_second(runs, sum(held.values()))
-        return sum(size for key, size in held.items() if key not in own), runs, loose
+        return sum(size for key, size in held.items() if key not in own), runs, {**of_runs, **loose}
 
     def _count_copies(self, mine):
         """Counts the bytes of all copies on the host: those of Runs whose backward pass may still come, and those of
@@ -517,7 +520,7 @@ class Alive:
             one = ("torch._dynamo.config.optimize_ddp = False keeps the model whole" if self.ddp else
                    "TORCH_LOGS=graph_breaks names what breaks a model into graphs")
             text = (f"{self.report.name} runs while {size_text(held)} of other graphs, or of earlier runs, are held for their backward "
-                    f"passes: when this step has ended, its graphs are planned together within one budget, and compiled once more; {one}")
+                    f"passes: when these have run, the graphs of the step are planned together within one budget, and compiled once more; {one}")
         elif all(run.graph is self for run in runs):
             text = (f"{self.report.name} runs again while {size_text(held)} of earlier runs are held for their backward "
                     "passes: each run keeps the budget, and together they add up")

@@ -207,7 +207,7 @@ class Watch:
         if not self.enabled or not self.is_several() or _run_in_several_threads():
             return ""
         return ": they are planned anew when the step has ended" if self.plan else (
-            " in this first step: when it has ended, they are planned together")
+            " in this first step: when its backward passes have run, they are planned together")
 
     def ran(self, alive, run, backward, held, open_runs, freed, at_end=0):
         """Records that a pass of the graph ``alive`` has run. ``run``: the Run to which the pass belongs. ``held``: the
