@@ -383,7 +383,7 @@ class Alive:
             whole.host_peak = max(whole.host_peak, together)
         offload = self.owner.options.offload
         if offload is not None and offload.host_budget is not None and together > offload.host_budget:
-            self._tell(whole, "host", f"host_budget holds for each graph, and graphs that are alive at once add up to "
+            self._tell(whole, "host", f"host_budget holds for each graph, and graphs that are alive at once so far add up to "
                                       f"{size_text(together)} on the host, which is above {size_text(offload.host_budget)}")
 
     def _beside(self, gradients, given, mine):

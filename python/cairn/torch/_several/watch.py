@@ -203,11 +203,12 @@ class Watch:
         return None if self.enabled and is_share(self.owner.options.budget) else report.budget
 
     def outlook(self):
-        """Returns the end of a warning about an exceeded budget. It says when the graphs will be planned together."""
+        """Returns the end of a warning about an exceeded budget. It says whether Cairn will try to plan the graphs
+        together. Whether there will be a plan is not known before the step has ended."""
         if not self.enabled or not self.is_several() or _run_in_several_threads():
             return ""
-        return ": they are planned anew when the step has ended" if self.plan else (
-            " in this first step: when its backward passes have run, they are planned together")
+        return ": Cairn tries to plan them anew when their backward passes have run" if self.plan else (
+            " in this first step: when its backward passes have run, Cairn tries to plan the graphs together")
 
     def ran(self, alive, run, backward, held, open_runs, freed, at_end=0):
         """Records that a pass of the graph ``alive`` has run. ``run``: the Run to which the pass belongs. ``held``: the

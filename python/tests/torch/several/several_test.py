@@ -225,7 +225,7 @@ class StepsOfSeveralGraphs(harness.Fresh):
         self.assertEqual(chosen.report.broken_before, 0)
         self.assertGreater(chosen.report.first_step.promised, share.report.step.budget)
         self.assertEqual(len(told), 2)
-        self.assertRegex(told[1], "above the budget of .* in this first step: when its backward passes have run, they are planned together")
+        self.assertRegex(told[1], "above the budget of .* in this first step: when its backward passes have run, Cairn tries to plan the graphs together")
 
     def test_promises_that_were_broken_before_a_plan(self):
         """Tests that the report counts broken promises of graphs that a new plan has replaced, although it lists only
