@@ -32,7 +32,7 @@ class Share:
         self.waits = self.evaluates or not self.ends_in_loss
         self.largest = owner.report.baseline if self.evaluates else owner.report.training_baseline
         self.report = None
-        self.code = _private.compiled_code()  # code object of the function that contains the graph
+        self.code = _private.compiled_code()  # Code of the function that contains the graph
         # The InfeasibleError to raise when the backward pass begins. It is not raised if a graph with a larger peak has
         # been planned by then, and the budget, a share of the largest peak, has become large enough.
         self.unmet = None

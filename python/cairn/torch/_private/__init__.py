@@ -19,7 +19,7 @@ from .descriptions import (argument_of, compiling, hide_writes, input_of, input_
 from .distributed import (DataParallel, average, collective_store, gradients_are_copied, splits_for_ddp, wait_tensor,
                           wait_tensors)
 from .drawing import only_writes
-from .front_end import (RESTARTS, asked_by_tracer, compile_again, compiled_code, compiled_frame, evaluates,
+from .front_end import (RESTARTS, Code, asked_by_tracer, compile_again, compiled_code, compiled_frame, evaluates,
                         forget_tracing, left_to_python, others_compile, register_backend, runs_uncompiled, shows_frames, sizes_differentiated,
                         suppresses_errors, tell_of_limits)
 from .joint import (check_version, checkpoint_policy, extract, is_backward, is_primal, is_tangent, modules_of, outputs,

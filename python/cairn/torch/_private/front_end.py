@@ -173,10 +173,25 @@ def register_backend(name, function):
         torch._dynamo.register_backend(compiler_fn=function, name=name)
 
 
+class Code:
+    """The code object of a function, as a key of dicts. Two are equal only if they are the same object, to which torch
+    attaches what it has compiled. Code objects themselves are equal if their contents are, and have no hash if one of
+    their constants has none, as in code that torch makes."""
+
+    def __init__(self, code):
+        self.code = code
+
+    def __eq__(self, other):
+        return isinstance(other, Code) and self.code is other.code
+
+    def __hash__(self):
+        return id(self.code)
+
+
 def compiled_code():
-    """Returns the code object of the function that torch.compile is compiling now; None if it compiles none."""
+    """Returns the Code of the function that torch.compile is compiling now; None if it compiles none."""
     try:
-        return symbolic_convert.InstructionTranslator.current_tx().output.root_tx.f_code
+        return Code(symbolic_convert.InstructionTranslator.current_tx().output.root_tx.f_code)
     except AttributeError:
         return None
 
@@ -196,15 +211,15 @@ def _is_compiling(frame):
 
 
 def compile_again(code, as_first_time=False):
-    """Removes all compiled variants of a function, so that torch.compile compiles it again at its next call. Returns
+    """Removes all compiled variants of a function (``code``: its Code), so that torch.compile compiles it again at its next call. Returns
     whether it did: not while another thread compiles. ``as_first_time``: whether torch.compile also forgets which input
     sizes have varied. If so, sizes are constants at first, and become symbolic only after they have varied again."""
     if code is None or others_compile():
         return False
-    torch._dynamo.eval_frame.remove_from_cache(code)
+    torch._dynamo.eval_frame.remove_from_cache(code.code)
     if as_first_time:
         states = pgo.get_code_state()
-        name = code.co_filename, code.co_firstlineno, code.co_name
+        name = code.code.co_filename, code.code.co_firstlineno, code.code.co_name
         for key in [key for key in states if (key.filename, key.firstlineno, key.name) == name]:
             del states[key]
     return True

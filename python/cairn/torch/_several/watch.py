@@ -54,9 +54,10 @@ def _run_in_several_threads():
 def _in_signal_handler():
     """Returns whether this code runs in a signal handler. What a handler runs is no part of a step: if it were planned
     with the step, and so compiled again, the handler could compile while torch compiles the code that it interrupts."""
-    handlers = {_code_of(handler) for handler in map(signal.getsignal, signal.valid_signals()) if callable(handler)}
+    # Code is compared by identity: code that torch makes can have constants without a hash.
+    handlers = {id(_code_of(handler)) for handler in map(signal.getsignal, signal.valid_signals()) if callable(handler)}
     frame = sys._getframe()
-    while frame is not None and frame.f_code not in handlers:
+    while frame is not None and id(frame.f_code) not in handlers:
         frame = frame.f_back
     return frame is not None
 
@@ -78,12 +79,12 @@ class Watch:
         self.owner, self.enabled = owner, enabled
         self.plan = None  # the Plan by which the present graphs were compiled; None before the first
         self._lock = threading.RLock()  # reentrant as that of together.py
-        # set of code objects -> number of times that the graphs of these functions were planned together
+        # set of Codes -> number of times that the graphs of these functions were planned together
         self._plans = collections.Counter()
         self._parts = {}  # key -> the latest Part with this key
         self._compiled = {}  # key -> WeakSet of the Alives of the graphs with this key
-        self._codes = {}  # key -> code objects of the functions whose compilation made the graphs with this key
-        self._reports = {}  # code object of a function -> GraphReports of all graphs that its compilation made
+        self._codes = {}  # key -> Codes of the functions whose compilation made the graphs with this key
+        self._reports = {}  # Code of a function -> GraphReports of all graphs that its compilation made
         self._round = Round()  # the present round
         self._was_several = False  # whether the round before was Round.is_several()
         self._was_mixed = False  # whether the latest round that counted was mixed
@@ -98,7 +99,7 @@ class Watch:
         self._times = collections.Counter()  # key -> largest number of times that a round has run the part
         # whether the graphs are to be planned together as soon as torch.compile compiles one of them
         self._waits = False
-        self._asked = set()  # code objects of the functions that torch.compile was told to compile again for that plan
+        self._asked = set()  # Codes of the functions that torch.compile was told to compile again for that plan
 
     # --- While graphs are compiled
 
@@ -174,7 +175,7 @@ class Watch:
             self._plans.clear()
 
     def _forget(self, codes):
-        """Removes graphs from the report that will be compiled again. ``codes``: code objects of their functions."""
+        """Removes graphs from the report that will be compiled again. ``codes``: Codes of their functions."""
         report = self.owner.report
         replaced = {id(graph) for code in codes for graph in self._reports.pop(code, ())}
         report.broken_before += sum(graph.kept is False for graph in report.graphs if id(graph) in replaced)

@@ -157,7 +157,7 @@ class FrontEnd(unittest.TestCase):
             again[:] = [None] if forgets else []
             self.assertTrue(torch.equal(run(x), x.sin().cos()))
             self.assertEqual(len(compiled), graphs)
-        self.assertIn(function.__code__, codes)
+        self.assertIn(_private.Code(function.__code__), codes)
 
     def test_compile_again_as_first_time(self):
         """Tests compile_again(as_first_time=True), after which sizes are constant at first, as in the first
@@ -178,7 +178,7 @@ class FrontEnd(unittest.TestCase):
                 run = torch.compile(function, backend=backend)
                 for _ in range(2):
                     run(torch.ones(3)), run(torch.ones(4))
-                    _private.compile_again(function.__code__, as_first_time)
+                    _private.compile_again(_private.Code(function.__code__), as_first_time)
                 self.assertEqual(symbolic, [False, True, False, True] if as_first_time else [False, True, True])
 
     def test_compile_again_while_another_thread_compiles(self):
@@ -199,14 +199,14 @@ class FrontEnd(unittest.TestCase):
         thread = threading.Thread(target=lambda: torch.compile(lambda x: x.cos(), backend=slow)(torch.ones(3)), daemon=True)
         thread.start()
         began.wait(60)
-        found = _private.others_compile(), _private.compile_again(function.__code__)
+        found = _private.others_compile(), _private.compile_again(_private.Code(function.__code__))
         may_end.set()
         thread.join()
         self.assertEqual(found, (True, False))
         self.assertFalse(_private.others_compile())
         run(torch.ones(3))
         self.assertEqual(len(compiled), 1)
-        self.assertTrue(_private.compile_again(function.__code__))
+        self.assertTrue(_private.compile_again(_private.Code(function.__code__)))
         run(torch.ones(3))
         self.assertEqual(len(compiled), 2)
 

@@ -191,6 +191,18 @@ class Rounds(unittest.TestCase):
                     signal.signal(signal.SIGUSR1, before)
                 self.assertEqual(cairn.torch.last_report().step.parts, 2)
 
+    def test_callers_whose_code_has_no_hash(self):
+        """Tests a graph that is called by code with a dict among its constants, as torch 2.9 makes such code."""
+        model = torch.compile(Wide(sine), backend=cairn.torch.backend("min", work_limit=WORK, fallback=False))
+
+        def step():
+            model(torch.randn(512, 64)).square().mean().backward()
+
+        step.__code__ = step.__code__.replace(co_consts=(*step.__code__.co_consts, {}))
+        self.assertRaises(TypeError, hash, step.__code__)
+        step()
+        self.assertTrue(cairn.torch.last_report().kept)
+
     def test_results_of_runs_whose_graph_of_autograd_is_freed_at_once(self):
         """Tests a result that goes on by detach(), as that of a generator to a discriminator. Autograd frees the run
         without a backward pass, before or after another graph has read the result, which stays in memory."""
