@@ -142,9 +142,9 @@ def _forget(updates):
 
 def measure_step(step, report=None):
     """Calls ``step``, a function without arguments that does a whole training step, and returns its result. Sets
-    ``whole_step`` of the report to the step's peak: the largest number of bytes in use during the step, minus the bytes
-    in use before it. The peak includes new gradients, the optimizer, and code outside of graphs, which promised peaks
-    do not include. ``whole_step_at`` is the operation at this peak.
+    ``whole_step`` of the report to the step's peak: the largest number of bytes that the step has allocated and that
+    were in use at one time. The peak includes new gradients, the optimizer, and code outside of graphs, which promised
+    peaks do not include. ``whole_step_at`` is the operation at this peak.
 
     ``report``: the Report of the backend; by default last_report(). Raises InputError without running the step if
     nothing has been compiled, or if a profiler of torch is running. Raises InputError after the step if the step has
