@@ -143,6 +143,7 @@ class Compiling:
 
     def forward(self, module, inputs):
         _private.hide_writes()
+        _private.donate_nothing()
         return self.run_forward(_private.boxed(module), module)
 
     def backward(self, module, inputs):

@@ -14,7 +14,7 @@ from .autograd import (accumulates, autograd_is_compiled, autograd_was_compiled,
                        edges_of_writes, free_unchecked, graph_task, is_returned, keeps_graph, may_be_replaced,
                        metadata_of_node, name_of_node, nodes_made, saves_by_hooks, when_backward_ends)
 from .checkpoints import saving_frame
-from .descriptions import (argument_of, compiling, hide_writes, input_of, input_position, is_gradient, is_mutation,
+from .descriptions import (argument_of, compiling, donate_nothing, hide_writes, input_of, input_position, is_gradient, is_mutation,
                            mutated_inputs, output_descriptions, result_of, static_inputs, unseen_writes, written_inputs)
 from .distributed import (DataParallel, average, collective_store, gradients_are_copied, splits_for_ddp, wait_tensor,
                           wait_tensors)

@@ -130,12 +130,27 @@ def _is_unseen(info):
     return info.mutates_data and (info.mutations_under_no_grad_or_inference_mode or info.mutations_hidden_from_autograd)
 
 
+def _metadata_of_compiled():
+    context = torch._guards.TracingContext.try_get()
+    return context.fw_metadata if context is not None else None
+
+
 def hide_writes():
     """Hides writes to inputs from autograd in the graph that is being compiled, where the model hides them (under
     no_grad). When AOTAutograd writes inputs after running the graph, it hides such writes only for leaves. So this
     function marks the written inputs as leaves."""
-    context = torch._guards.TracingContext.try_get()
-    inputs = context.fw_metadata.input_info if context is not None and context.fw_metadata is not None else []
+    metadata = _metadata_of_compiled()
+    inputs = metadata.input_info if metadata is not None else []
     for i, info in enumerate(inputs):
         if _is_unseen(info):
             inputs[i] = dataclasses.replace(info, is_leaf=True)
+
+
+def donate_nothing():
+    """Tells AOTAutograd that the backward pass of the graph that is being compiled overwrites no saved value. Otherwise,
+    AOTAutograd takes saved values for "donated buffers", and then refuses backward(retain_graph=True) if the graph has
+    symbolic sizes, or if its first backward pass was without retain_graph. Must be called when the forward pass is
+    compiled."""
+    donated = getattr(_metadata_of_compiled(), "bw_donated_idxs", None)
+    if donated:
+        donated.clear()

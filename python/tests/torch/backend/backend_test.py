@@ -588,3 +588,18 @@ class BadInput(harness.Fresh):
         with self.assertWarnsRegex(cairn.torch.CairnWarning, "is not measured"):
             found = harness.gradients_after(model, inputs, backend("50%"), twice)
         self.assertTrue(all(torch.equal(a, b) for a, b in zip(expected, found)))
+
+    def test_backward_twice_only_in_later_steps(self):
+        """Tests retain_graph=True after a step without it, and with symbolic sizes. In both cases, aot_eager raises an
+        error about donated buffers."""
+        layer = torch.nn.Linear(8, 8)
+        for dynamic in (False, True):
+            with self.subTest(dynamic=dynamic):
+                torch._dynamo.reset()
+                compiled = torch.compile(lambda x: layer(x).sin().exp().sum() * x.shape[0], backend=backend("min"), dynamic=dynamic)
+                x = torch.randn(16, 8)
+                once, = torch.autograd.grad(compiled(x), [layer.weight])
+                loss = compiled(x)
+                with self.assertWarnsRegex(cairn.torch.CairnWarning, "is not measured"):
+                    again = [torch.autograd.grad(loss, [layer.weight], retain_graph=retain)[0] for retain in (True, False)]
+                self.assertTrue(all(torch.equal(gradient, once) for gradient in again))

@@ -1,6 +1,8 @@
 """Tests that the installed torch's AOTAutograd describes the inputs and results of its graphs, and says which of them
 are written."""
 
+import contextlib
+
 import harness
 import torch
 from cairn.torch import _private
@@ -111,6 +113,22 @@ class Written(OfJointGraph):
         self.assertIs(kept.grad_fn, function)
         self.assertEqual((kept.tolist(), number.tolist()), ([2, 2], [2, 2]))
         _private.hide_writes()  # does nothing if no graph is being compiled
+
+    def test_donated_buffers(self):
+        def forward(module, _):
+            donate_nothing()
+            return _private.boxed(module)
+
+        for donate_nothing, refuses in (lambda: None, True), (_private.donate_nothing, False):
+            torch._dynamo.reset()
+            backend = _private.aot_autograd(fw_compiler=forward, bw_compiler=lambda m, _: _private.boxed(m),
+                                            partition_fn=torch._functorch.partitioners.default_partition)
+            compiled = torch.compile(lambda x: x.sin().exp().sum(), backend=backend)
+            x = torch.ones(2, requires_grad=True)
+            compiled(x).backward()
+            with self.assertRaisesRegex(RuntimeError, "donated") if refuses else contextlib.nullcontext():
+                compiled(x).backward(retain_graph=True)
+        _private.donate_nothing()  # does nothing if no graph is being compiled
 
 
 class Positions(harness.Fresh):
