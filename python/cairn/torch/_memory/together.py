@@ -44,8 +44,9 @@ _steps = 0  # number of steps that have ended
 # of a GAN, for example, are different in turn.
 _FEW_STEPS = 4
 _NO_BACKWARD = ", which has no backward pass"  # what reports say about the pass of such a graph
-# Storage -> (weak reference, bytes, number of the backward pass of autograd): gradients that one graph passes to
-# another, and results of graphs whose own backward pass has ended.
+# Storage -> (weak reference, bytes, number of the backward pass of autograd, Alive or None): gradients that one graph
+# passes to another, results of graphs whose own backward pass has ended, and what a checkpoint holds of the runs that it
+# has repeated within the backward pass. The graph of such a run is the Alive.
 _passing = {}
 _sums = {}  # backward pass -> its Sums
 _running = {}  # thread -> the Alive (graph) whose pass runs in this thread
@@ -190,6 +191,8 @@ class Alive:
     def backward(self, run, module):
         names = input_names(module)
         tangents = [i for i, n in enumerate(module.graph.find_nodes(op="placeholder")) if _private.is_tangent(n)]
+        # positions of saved values that are no inputs
+        computed = [i for i, name in enumerate(names) if i not in tangents and not name.startswith("primals")]
         without = {i for i, node in enumerate(_private.outputs(module.graph)) if node is None}
 
         def call(args):
@@ -203,7 +206,8 @@ class Alive:
             self.tangents.complete(args, names, mine.shapes if mine is not None else {})
             gradients = [args[i] for i in tangents]
             given = _weak(gradients)
-            held, runs, _ = self._begin(given, mine, beside=self._beside(gradients, given, mine))
+            saved = storages_of(args[i] for i in computed)
+            held, runs, _ = self._begin(given, mine, self._beside(gradients, given, mine), saved)
             del gradients
             edges = [e for e in _private.edges_of_node() if _position_of(e, mine) not in without]
             held += self._begin_gradients(mine, edges)
@@ -223,7 +227,7 @@ class Alive:
             if mine is not None:
                 passing.update((key, mine.storages[key]) for key in mine.results)
             with _lock:
-                _passing.update((key, (*entry, task)) for key, entry in passing.items())
+                _passing.update((key, (*entry, task, None)) for key, entry in passing.items())
             at_end = self._end_gradients(edges, _gradients_of(edges, result, mine), passing)
             with _lock:
                 if not _open:
@@ -276,7 +280,7 @@ class Alive:
             if node is not None:
                 node.metadata["cairn"] = made
                 made.left_behind.update((key, made.storages[key]) for key in made.storages.keys() - made.given_results.keys())
-                weakref.finalize(made, _note_left_behind, made.left_behind).atexit = False
+                weakref.finalize(made, _note_left_behind, made.left_behind, self, _private.graph_task()).atexit = False
                 # Compiled autograd supports neither hooks that run before a node (prehooks) nor missing gradients.
                 if not _private.autograd_is_compiled():
                     if self.tangents.worth_noting:
@@ -338,10 +342,11 @@ class Alive:
 
     # --- Counting what is in memory while a pass runs
 
-    def _begin(self, given, mine, beside=None):
-        """Counts the memory that other graphs hold when a pass of this graph begins. ``given``: storages of the pass's
-        arguments. ``mine``: the Run to which the pass belongs, or None. Returns (bytes, Runs of the other graphs, a
-        dict like Run.given_results). ``beside``: only for a backward pass, a result of _beside()."""
+    def _begin(self, given, mine, beside=None, saved=frozenset()):
+        """Counts the memory that other graphs hold when a pass of this graph begins. ``given``: storages of the forward
+        pass's arguments, or of the given gradients. ``mine``: the Run to which the pass belongs, or None. Returns
+        (bytes, Runs of the other graphs, a dict like Run.given_results). The other arguments are only for a backward
+        pass. ``beside``: a result of _beside(). ``saved``: storages of the saved values that are no inputs."""
         held, runs, backward = dict(beside or {}), [], beside is not None
         # An argument counts for its reader, too, because the graph that made it can be freed earlier: in ``a =
         # g(h.detach()); del h``, autograd may still hold h for g.
@@ -356,13 +361,16 @@ class Alive:
                         held.update(alive)
                         of_runs.update((key, run.storages[key]) for key in alive.keys() & given if not backward)
             _drop_expired(_passing)
-            for key, (_, size, of) in list(_passing.items()):
+            repeated = set()  # what checkpoints hold of runs of this graph
+            for key, (_, size, of, graph) in list(_passing.items()):
                 if of == task and task >= 0:
                     held[key] = size
+                    if graph is self:
+                        repeated.add(key)
             keys = set(given).union(*list(_of_step.values()))
             loose = {key: _loose[key] for key in keys if key in _loose and not _loose[key][0].expired()}
         held.update({key: size for key, (_, size) in loose.items()})
-        own = set(given) if backward else set()
+        own = set(given) | (repeated & saved) if backward else set()
         if mine is not None:  # the graph's promised peak includes the values that it saves, but not its inputs
             own.update(mine.storages.keys() - mine.given_results.keys())
             held.update(_in_memory(mine.given_results))
@@ -551,12 +559,16 @@ def held_by_graphs_of(owner):
     return sum(held.values())
 
 
-def _note_left_behind(storages):
+def _note_left_behind(storages, graph, task):
     """Treats what is left of a run that autograd has freed without a backward pass, such as ``y`` after ``y =
-    f(x).detach()``, like results of a graph without a backward pass."""
+    f(x).detach()``, like results of a graph without a backward pass. If the run began within the backward pass
+    ``task``, a checkpoint has repeated it, and holds what it saved for ``graph``."""
     with _lock:
         _drop_expired_loose()
-        _loose.update((key, entry) for key, entry in storages.items() if not entry[0].expired())
+        left = {key: entry for key, entry in storages.items() if not entry[0].expired()}
+        _loose.update(left)
+        if task >= 0:
+            _passing.update((key, (*entry, task, graph)) for key, entry in left.items())
 
 
 def saved_by_runs(tensor):

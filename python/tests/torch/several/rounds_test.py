@@ -191,6 +191,26 @@ class Rounds(unittest.TestCase):
                     signal.signal(signal.SIGUSR1, before)
                 self.assertEqual(cairn.torch.last_report().step.parts, 2)
 
+    def test_what_checkpoints_hold_of_repeated_runs(self):
+        """Tests a checkpoint around separately compiled blocks. The backward pass of the last block repeats all runs,
+        and what they save stays in memory until their own backward passes, although autograd has freed the runs."""
+        for budget in ("100%", "min"):
+            with self.subTest(budget=budget):
+                torch._dynamo.reset()
+                chosen = cairn.torch.backend(budget, work_limit=WORK)
+                blocks = [torch.nn.Sequential(torch.nn.Linear(16, 128), torch.nn.ReLU(), torch.nn.Linear(128, 16)) for _ in range(3)]
+                first, second, third = (torch.compile(block, backend=chosen) for block in blocks)
+                x = torch.randn(1024, 16)
+
+                def step():
+                    checkpoint(lambda x: third(second(first(x))), x, use_reentrant=False).square().mean().backward()
+
+                for _ in range(4):
+                    step()
+                _, peak, _ = cairn.torch.measure_peak(step)
+                gradients = sum(4 * p.numel() for block in blocks for p in block.parameters())
+                self.assertLessEqual(peak, cairn.torch.last_report().promised + gradients)
+
     def test_callers_whose_code_has_no_hash(self):
         """Tests a graph that is called by code with a dict among its constants, as torch 2.9 makes such code."""
         model = torch.compile(Wide(sine), backend=cairn.torch.backend("min", work_limit=WORK, fallback=False))
