@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Proves schedules of training graphs like those of Checkmate (Jain et al. 2020), which MOCCASIN (Bartan et al. 2023)
-uses, too. Some of these graphs are not published, such as ResNet50, SegNet and U-Net; this program makes graphs like
-them from the layers of the networks.
+"""Proves schedules of training graphs like those of Checkmate (Jain et al. 2020), which MOCCASIN (Bartan et al.
+2023) uses, too. Some of these graphs are not published, such as ResNet50, SegNet and U-Net; this program makes graphs
+like them from the layers of the networks.
 
 usage: networks.py --cairn PATH [--time-limit 10s] [--budgets 90%,80%,70%,60%,50%] [--only segnet,...] [--write DIR]
 
-In a graph, each layer has a forward node and a backward node. The backward node reads the layer's output, the outputs of
-the layers that read it, and their gradients. Costs are operations, twice as many backward as forward; sizes are those of
-32-bit floats. Budgets limit plans. For each schedule, the table shows what is proved, and whether check_certificate.py
-verifies the certificate.
+In a graph, each layer has a forward node and a backward node. As in MOCCASIN's files, the backward node reads the
+layer's output, the outputs of the layers that read it, and their gradients, has the size of the layer's output, and
+costs twice as much as the layer. Costs are operations; sizes are those of 32-bit floats. Budgets limit plans. For each
+schedule, the table shows what is proved, and whether check_certificate.py verifies the certificate.
 """
 import argparse
 import json
@@ -37,7 +37,8 @@ class Network:
     def add(self, name, shape, operations, *inputs):
         height, width, channels = shape
         size = self.batch * height * width * channels * FLOAT_BYTES
-        self.nodes.append((f"{name}_{len(self.nodes)}", operations * self.batch, size, [i for i in inputs if i is not None]))
+        inputs = [i for i in inputs if i is not None]
+        self.nodes.append((f"{name}_{len(self.nodes)}", operations * self.batch, size, inputs))
         self.shapes[len(self.nodes) - 1] = shape
         return len(self.nodes) - 1
 
@@ -146,9 +147,9 @@ NETWORKS = {"segnet": segnet, "vgg_segnet": vgg_segnet, "unet": unet, "resnet50"
 
 
 def row(args, name, path, budget, folder):
-    certificate, schedule = os.path.join(folder, "certificate.json"), os.path.join(folder, "schedule.json")
+    certificate = os.path.join(folder, f"{name}_{budget}.json")
     code, answer = run([args.cairn, "solve", path, "--budget", budget, "--time-limit", args.time_limit, "--json",
-                        "--certificate", certificate, "-o", schedule])
+                        "--certificate", certificate])
     cells = [name, answer["nodes"], budget]
     if code != 0:
         return [*cells, "-", answer["status"], "-", f"{answer['solve_seconds']:.2f}", "-"]

@@ -44,10 +44,15 @@ _steps = 0  # number of steps that have ended
 # of a GAN, for example, are different in turn.
 _FEW_STEPS = 4
 _NO_BACKWARD = ", which has no backward pass"  # what reports say about the pass of such a graph
-# Storage -> (weak reference, bytes, number of the backward pass of autograd, Alive or None): gradients that one graph
-# passes to another, results of graphs whose own backward pass has ended, and what a checkpoint holds of the runs that it
-# has repeated within the backward pass. The graph of such a run is the Alive.
+# Storage -> (weak reference, bytes, number of the backward pass of autograd): gradients that one graph passes to
+# another, and results of graphs whose own backward pass has ended.
 _passing = {}
+# Storage -> (weak reference, bytes, number of the backward pass of autograd, weak reference to an Alive): what a
+# checkpoint holds of the runs that it has repeated within this backward pass. The Alive is the graph of such a run.
+_repeated = {}
+# Arguments for _note_left_behind(). A finalizer adds them, which can run at any time, also while another function of
+# this module iterates over a dict.
+_left = collections.deque()
 _sums = {}  # backward pass -> its Sums
 _running = {}  # thread -> the Alive (graph) whose pass runs in this thread
 _local = threading.local()  # its attribute ``made`` is the Run of this thread's latest forward pass
@@ -87,6 +92,10 @@ class Run:
         # a dict like ``storages``, for what may stay in memory if autograd frees the run without a backward pass
         self.left_behind = {}
         self.pass_number = None  # number of the forward pass among all passes that the Watch has recorded
+
+    def own_storages(self):
+        """Returns the entries of ``storages`` without results of other graphs."""
+        return {key: self.storages[key] for key in self.storages.keys() - self.given_results.keys()}
 
     @property
     def freed(self):
@@ -191,8 +200,8 @@ class Alive:
     def backward(self, run, module):
         names = input_names(module)
         tangents = [i for i, n in enumerate(module.graph.find_nodes(op="placeholder")) if _private.is_tangent(n)]
-        # positions of saved values that are no inputs
-        computed = [i for i, name in enumerate(names) if i not in tangents and not name.startswith("primals")]
+        primals = [i for i, name in enumerate(names) if name.startswith("primals")]  # saved inputs
+        computed = [i for i in range(len(names)) if i not in tangents and i not in primals]
         without = {i for i, node in enumerate(_private.outputs(module.graph)) if node is None}
 
         def call(args):
@@ -206,7 +215,7 @@ class Alive:
             self.tangents.complete(args, names, mine.shapes if mine is not None else {})
             gradients = [args[i] for i in tangents]
             given = _weak(gradients)
-            saved = storages_of(args[i] for i in computed)
+            saved = storages_of(args[i] for i in computed) - storages_of(args[i] for i in primals)
             held, runs, _ = self._begin(given, mine, self._beside(gradients, given, mine), saved)
             del gradients
             edges = [e for e in _private.edges_of_node() if _position_of(e, mine) not in without]
@@ -227,7 +236,7 @@ class Alive:
             if mine is not None:
                 passing.update((key, mine.storages[key]) for key in mine.results)
             with _lock:
-                _passing.update((key, (*entry, task, None)) for key, entry in passing.items())
+                _passing.update((key, (*entry, task)) for key, entry in passing.items())
             at_end = self._end_gradients(edges, _gradients_of(edges, result, mine), passing)
             with _lock:
                 if not _open:
@@ -279,8 +288,8 @@ class Alive:
             node = _private.backward_node((*result, *args), before, self.number)
             if node is not None:
                 node.metadata["cairn"] = made
-                made.left_behind.update((key, made.storages[key]) for key in made.storages.keys() - made.given_results.keys())
-                weakref.finalize(made, _note_left_behind, made.left_behind, self, _private.graph_task()).atexit = False
+                made.left_behind.update(made.own_storages())
+                weakref.finalize(made, _left.append, (made.left_behind, weakref.ref(self), _private.graph_task())).atexit = False
                 # Compiled autograd supports neither hooks that run before a node (prehooks) nor missing gradients.
                 if not _private.autograd_is_compiled():
                     if self.tangents.worth_noting:
@@ -297,6 +306,7 @@ class Alive:
         early. The forward pass has already run, but AOTAutograd has not yet written the graph's results into inputs, so
         this method writes them."""
         made, _local.made = _local.made, None
+        _left.append((made.own_storages(), weakref.ref(self), _private.graph_task()))
         for value, (_, description) in zip(made.to_write, self.written):
             target = _private.input_of(description, args)
             if isinstance(target, torch.Tensor):
@@ -353,24 +363,26 @@ class Alive:
         of_runs = {}
         task = _private.graph_task()
         with _lock:
+            _note_left_behind()
             for run in list(_open):
                 if run is not mine:
                     alive = _in_memory(run.storages)
                     if alive:
                         runs.append(run)
                         held.update(alive)
-                        of_runs.update((key, run.storages[key]) for key in alive.keys() & given if not backward)
+                        if not backward:
+                            of_runs.update((key, run.storages[key]) for key in alive.keys() & given)
             _drop_expired(_passing)
-            repeated = set()  # what checkpoints hold of runs of this graph
-            for key, (_, size, of, graph) in list(_passing.items()):
+            _drop_expired(_repeated)
+            of_task = {key: entry for key, entry in _repeated.items() if entry[2] == task}
+            held.update((key, entry[1]) for key, entry in of_task.items())
+            for key, (_, size, of) in list(_passing.items()):
                 if of == task and task >= 0:
                     held[key] = size
-                    if graph is self:
-                        repeated.add(key)
             keys = set(given).union(*list(_of_step.values()))
             loose = {key: _loose[key] for key in keys if key in _loose and not _loose[key][0].expired()}
         held.update({key: size for key, (_, size) in loose.items()})
-        own = set(given) | (repeated & saved) if backward else set()
+        own = set(given) | {key for key in saved & of_task.keys() if of_task[key][3]() is self} if backward else set()
         if mine is not None:  # the graph's promised peak includes the values that it saves, but not its inputs
             own.update(mine.storages.keys() - mine.given_results.keys())
             held.update(_in_memory(mine.given_results))
@@ -391,7 +403,7 @@ class Alive:
             whole.host_peak = max(whole.host_peak, together)
         offload = self.owner.options.offload
         if offload is not None and offload.host_budget is not None and together > offload.host_budget:
-            self._tell(whole, "host", f"host_budget holds for each graph, and graphs that are alive at once so far add up to "
+            self._tell(whole, "host", f"host_budget holds for each graph, and graphs that are alive at once add up to at least "
                                       f"{size_text(together)} on the host, which is above {size_text(offload.host_budget)}")
 
     def _beside(self, gradients, given, mine):
@@ -528,7 +540,7 @@ class Alive:
             one = ("torch._dynamo.config.optimize_ddp = False keeps the model whole" if self.ddp else
                    "TORCH_LOGS=graph_breaks names what breaks a model into graphs")
             text = (f"{self.report.name} runs while {size_text(held)} of other graphs, or of earlier runs, are held for their backward "
-                    f"passes: when these have run, the graphs of the step are planned together within one budget, and compiled once more; {one}")
+                    f"passes: when these have run, Cairn tries to plan the step's graphs together, and compiles them once more; {one}")
         elif all(run.graph is self for run in runs):
             text = (f"{self.report.name} runs again while {size_text(held)} of earlier runs are held for their backward "
                     "passes: each run keeps the budget, and together they add up")
@@ -559,16 +571,17 @@ def held_by_graphs_of(owner):
     return sum(held.values())
 
 
-def _note_left_behind(storages, graph, task):
-    """Treats what is left of a run that autograd has freed without a backward pass, such as ``y`` after ``y =
-    f(x).detach()``, like results of a graph without a backward pass. If the run began within the backward pass
-    ``task``, a checkpoint has repeated it, and holds what it saved for ``graph``."""
-    with _lock:
+def _note_left_behind():
+    """Treats what is left of runs that autograd has freed without a backward pass, such as ``y`` after ``y =
+    f(x).detach()``, like results of graphs without a backward pass. If a run began within a backward pass of autograd, a
+    checkpoint has repeated it, and may hold what it saved."""
+    while _left:
+        storages, graph, task = _left.popleft()
+        alive = {key: entry for key, entry in storages.items() if not entry[0].expired()}
         _drop_expired_loose()
-        left = {key: entry for key, entry in storages.items() if not entry[0].expired()}
-        _loose.update(left)
+        _loose.update(alive)
         if task >= 0:
-            _passing.update((key, (*entry, task, graph)) for key, entry in left.items())
+            _repeated.update((key, (*entry, task, graph)) for key, entry in alive.items())
 
 
 def saved_by_runs(tensor):

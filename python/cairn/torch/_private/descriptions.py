@@ -147,10 +147,10 @@ def hide_writes():
 
 
 def donate_nothing():
-    """Tells AOTAutograd that the backward pass of the graph that is being compiled overwrites no saved value. Otherwise,
-    AOTAutograd takes saved values for "donated buffers", and then refuses backward(retain_graph=True) if the graph has
-    symbolic sizes, or if its first backward pass was without retain_graph. Must be called when the forward pass is
-    compiled."""
+    """Tells AOTAutograd that the backward pass of the graph that is being compiled overwrites no saved value.
+    Otherwise, AOTAutograd takes saved values for "donated buffers", and then refuses backward(retain_graph=True) if the
+    graph has symbolic sizes, or if its first backward pass was without retain_graph. Must be called when the forward
+    pass is compiled."""
     donated = getattr(_metadata_of_compiled(), "bw_donated_idxs", None)
     if donated:
         donated.clear()

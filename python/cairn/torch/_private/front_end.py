@@ -211,9 +211,10 @@ def _is_compiling(frame):
 
 
 def compile_again(code, as_first_time=False):
-    """Removes all compiled variants of a function (``code``: its Code), so that torch.compile compiles it again at its next call. Returns
-    whether it did: not while another thread compiles. ``as_first_time``: whether torch.compile also forgets which input
-    sizes have varied. If so, sizes are constants at first, and become symbolic only after they have varied again."""
+    """Removes all compiled variants of a function (``code``: its Code), so that torch.compile compiles it again at its
+    next call. Returns whether it did: not while another thread compiles. ``as_first_time``: whether torch.compile also
+    forgets which input sizes have varied. If so, sizes are constants at first, and become symbolic only after they have
+    varied again."""
     if code is None or others_compile():
         return False
     torch._dynamo.eval_frame.remove_from_cache(code.code)

@@ -159,6 +159,14 @@ class FrontEnd(unittest.TestCase):
             self.assertEqual(len(compiled), graphs)
         self.assertIn(_private.Code(function.__code__), codes)
 
+    def test_codes_are_compared_by_identity(self):
+        code = (lambda x: x).__code__
+        same, equal = _private.Code(code), _private.Code(code.replace())
+        self.assertEqual(same, _private.Code(code))
+        self.assertEqual(hash(same), hash(_private.Code(code)))
+        self.assertNotEqual(same, equal)
+        hash(_private.Code(code.replace(co_consts=({},))))  # the code itself has no hash
+
     def test_compile_again_as_first_time(self):
         """Tests compile_again(as_first_time=True), after which sizes are constant at first, as in the first
         compilation. Without this argument, sizes that have varied are symbolic from the beginning."""

@@ -211,6 +211,25 @@ class Rounds(unittest.TestCase):
                 gradients = sum(4 * p.numel() for block in blocks for p in block.parameters())
                 self.assertLessEqual(peak, cairn.torch.last_report().promised + gradients)
 
+    def test_what_checkpoints_hold_of_the_run_that_they_end_early(self):
+        """Tests a checkpoint that ends with a graph. Its repeated run ends early, by an error, and autograd makes no
+        graph of it. Here, the backward pass of an earlier graph comes first."""
+        first, second = (torch.nn.Sequential(torch.nn.Linear(16, 128), torch.nn.ReLU(), torch.nn.Linear(128, 16)) for _ in range(2))
+        chosen = cairn.torch.backend("100%", work_limit=WORK)
+        left, right = torch.compile(first, backend=chosen), torch.compile(second, backend=chosen)
+        x = torch.randn(1024, 16)
+
+        def step():
+            a, b = checkpoint(lambda x: (left(x), right(x)), x, use_reentrant=False)
+            a.sum().backward()
+            b.sum().backward()
+
+        for _ in range(4):
+            step()
+        _, peak, _ = cairn.torch.measure_peak(step)
+        gradients = sum(4 * p.numel() for p in (*first.parameters(), *second.parameters()))
+        self.assertLessEqual(peak, cairn.torch.last_report().promised + gradients)
+
     def test_callers_whose_code_has_no_hash(self):
         """Tests a graph that is called by code with a dict among its constants, as torch 2.9 makes such code."""
         model = torch.compile(Wide(sine), backend=cairn.torch.backend("min", work_limit=WORK, fallback=False))
