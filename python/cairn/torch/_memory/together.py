@@ -540,7 +540,7 @@ class Alive:
             one = ("torch._dynamo.config.optimize_ddp = False keeps the model whole" if self.ddp else
                    "TORCH_LOGS=graph_breaks names what breaks a model into graphs")
             text = (f"{self.report.name} runs while {size_text(held)} of other graphs, or of earlier runs, are held for their backward "
-                    f"passes: when these have run, Cairn tries to plan the step's graphs together, and compiles them once more; {one}")
+                    f"passes: when these have run, Cairn tries to plan the graphs of the step together within one budget; {one}")
         elif all(run.graph is self for run in runs):
             text = (f"{self.report.name} runs again while {size_text(held)} of earlier runs are held for their backward "
                     "passes: each run keeps the budget, and together they add up")

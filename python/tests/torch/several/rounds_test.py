@@ -458,7 +458,7 @@ class Rounds(unittest.TestCase):
                 free = self.distil("100%", widths)[0]
                 budget = int(0.85 * free.step.baseline)
                 report, texts, found = self.distil(budget, widths)
-                self.assertEqual([text for text in texts if "planned together within one budget" not in text
+                self.assertEqual([text for text in texts if "together within one budget" not in text
                                   and "in this first step" not in text], [])
                 self.assertEqual(report.step.parts, len(widths) + 1)
                 self.assertEqual(free.step.baseline, free.whole_step)

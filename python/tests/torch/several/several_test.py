@@ -21,7 +21,7 @@ from step_models import Halves, Layer, Loss, Quarters, Writes, measured
 WORK = 2_000
 MODELS = int(os.environ.get("CAIRN_TORCH_MODELS", "24"))
 BUDGETS = ("70%", "min") if MODELS <= 24 else ("70%", "40%", "min")  # budgets of random models
-PLANNED = "planned together within one budget, and compiled once more"
+PLANNED = "Cairn tries to plan the graphs of the step together within one budget"
 
 
 def backend(budget, **options):
