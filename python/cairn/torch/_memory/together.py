@@ -384,7 +384,7 @@ class Alive:
         held.update({key: size for key, (_, size) in loose.items()})
         own = set(given) | {key for key in saved & of_task.keys() if of_task[key][3]() is self} if backward else set()
         if mine is not None:  # the graph's promised peak includes the values that it saves, but not its inputs
-            own.update(mine.storages.keys() - mine.given_results.keys())
+            own.update(mine.own_storages())
             held.update(_in_memory(mine.given_results))
         if runs and not backward and sum(held.values()) >= WORTH_TELLING:
             self._tell_of_second(runs, sum(held.values()))
