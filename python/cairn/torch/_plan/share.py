@@ -62,8 +62,9 @@ class Share:
             if self.evaluates:
                 held = among.held if among is not None else 0
                 # If other graphs hold memory, the text does not announce an error, because all graphs of the step are
-                # then planned together when the step has ended.
-                error = "" if held else "; its backward pass would be an error"
+                # then planned together when the step has ended. "min" is never an error.
+                is_error = not held and not solve.is_min(self.owner.options.budget)
+                error = "; its backward pass would be an error" if is_error else ""
                 tell_of_least(self.owner, report, f"it is in evaluation mode{error}", held)
 
     def backward_begins(self):
@@ -75,10 +76,10 @@ class Share:
             tell_of_least(self.owner, self.report, "it is tiny")
         if self.unmet is None:
             return
-        budget = solve.budget_bytes(self.owner.options.budget, self.owner.report.training_baseline)
-        if budget is None:  # "min": there is no budget to meet
+        if solve.is_min(self.owner.options.budget):
             self.unmet = None
             return
+        budget = solve.budget_bytes(self.owner.options.budget, self.owner.report.training_baseline)
         if self.report.promised > budget:
             # A budget in bytes does not grow later, so this graph remains too large. Shorter inputs may have a graph
             # within the budget, but torch might call the present graph for them. So torch is told to compile the

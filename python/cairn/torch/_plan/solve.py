@@ -112,9 +112,14 @@ def budget_bytes(budget, baseline_peak):
     return size
 
 
+def is_min(budget):
+    """Returns whether a budget is "min": the least possible memory, so that there are no bytes to meet."""
+    return isinstance(budget, str) and budget.strip() == "min"
+
+
 def _bytes_of_text(budget, baseline_peak):
     text = budget.strip()
-    if text == "min":
+    if is_min(text):
         return None
     try:
         size = _cairn.parse_budget(text, baseline_peak)

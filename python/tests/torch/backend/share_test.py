@@ -72,6 +72,24 @@ class Evaluations(harness.Fresh):
         with self.assertRaisesRegex(cairn.torch.InfeasibleError, "^graph 0: budget "):
             loss.backward()
 
+    def test_no_error_is_announced_for_the_least(self):
+        """Tests a saliency map in evaluation mode before a training step of two runs of one model, with "min". The
+        first plan of the saliency map is for the batches of both runs. Its least is above the goal of the step's plan,
+        but "min" is never an error."""
+        model = Mlp()
+        compiled = torch.compile(model, backend=backend("min"), dynamic=False)
+
+        def step():
+            model.eval()
+            x = torch.randn(256, 64, requires_grad=True)
+            torch.autograd.grad(compiled(x).sum(), x)
+            model.train()
+            (compiled(torch.randn(64, 64)).sum() + compiled(torch.randn(64, 64)).sum()).backward()
+
+        said = [text for _ in range(4) for text in harness.told_by(step)[1]]
+        self.assertIn("because it is in evaluation mode", " ".join(said))
+        self.assertNotIn("would be an error", " ".join(said))
+
     def test_training_still_raises(self):
         with self.assertRaises(cairn.torch.InfeasibleError):
             torch.compile(Mlp(), backend=backend("5%"))(torch.randn(100, 64))
