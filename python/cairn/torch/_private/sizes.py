@@ -51,10 +51,7 @@ def bound_sizes(module, planned=None):
             if dimension is None and not size.node.expr.free_symbols & of_tensors:
                 continue  # no memory depends on this number, for example the number of a step
             if not size.node.expr.free_symbols & marked.keys():
-                # Torch rejects a guard that permits only one value of a size that the user marked.
-                if hint(size) == _LEAST_SYMBOLIC and size.node.expr in _marked(size.node.shape_env):
-                    _plan_for(size, _LEAST_SYMBOLIC + 1)
-                bool(size <= hint(size))
+                _limit(size, hint(size))
                 if dimension is None:  # unlike sizes, numbers can be negative
                     bool(size >= min(0, hint(size)))
             elif size.node.expr in marked:
@@ -66,11 +63,19 @@ def bound_sizes(module, planned=None):
         for size in _sizes_within(value):
             if size.node.expr.free_symbols & _marked_ranges(size.node.shape_env).keys():
                 continue
-            # Torch rejects a guard that permits only one value of a symbolic size, so the plan is for one more.
-            if hint(size) == _LEAST_SYMBOLIC and size.node.expr.is_symbol:
-                _plan_for(size, _LEAST_SYMBOLIC + 1)
-            bool(size <= hint(size))
+            _limit(size, hint(size))
     return unbounded
+
+
+def _limit(size, most):
+    """Guards that a size is at most ``most``. If this permits only one value, such as 2, torch would replace the
+    variable by the number, but not for ``aot_eager``. Without variables, AOTAutograd makes other results of views of
+    results, which can be wrong; it also rejects such a guard on a size that the user marked. So the guard is then about
+    the square of the size, from which torch derives no bounds."""
+    if size.node.shape_env.bound_sympy(size.node.expr).lower == most:
+        bool(size * size <= most * most)
+    else:
+        bool(size <= most)
 
 
 def _symbols_of_tensors(module):
@@ -93,7 +98,7 @@ def plan_exactly(module):
         if _is_planned(size):
             larger |= hint(size) > _present(size)
             _plan_for(size, _present(size))
-            bool(size <= _present(size))
+            _limit(size, _present(size))
     return larger
 
 

@@ -171,6 +171,27 @@ class Numbers(harness.Fresh):
         torch.compile(function, backend=chosen)(torch.randn(4, 4)).backward()
         self.assertTrue(chosen.report.kept)
 
+    def test_a_batch_of_two(self):
+        """Tests a batch of two with symbolic sizes. Torch's graphs without symbolic sizes return a wrong view of a
+        returned view, here of ``h``. So the graph must keep its symbolic sizes, as with aot_eager."""
+        weight, x = torch.nn.Parameter(torch.rand(24)), torch.rand(2, 36, 24)
+
+        def function(x):
+            h = (x * weight).transpose(1, 2).unflatten(2, (6, 6)).tanh().flatten(2).transpose(1, 2)
+            return h.square().mean(), h, h.detach()
+
+        chosen = backend(fallback=False)
+        for results in harness.afresh(("aot_eager", chosen)):
+            loss, h, view = torch.compile(function, backend=results, dynamic=True)(x)
+            loss.backward()
+            self.assertTrue(torch.equal(h, view))
+            self.assertEqual(h.stride(), view.stride())
+            weight.grad = None
+        self.assertTrue(chosen.report.kept)
+        self.assertEqual(len(chosen.report.graphs), 1)
+        torch.compile(function, backend=chosen, dynamic=True)(torch.rand(3, 36, 24))[0].backward()
+        self.assertEqual(len(chosen.report.graphs), 2)  # a larger batch needs a new plan
+
     def test_a_marked_size_of_two(self):
         layers, chosen = two_layers(), backend(fallback=False)
         compiled = torch.compile(lambda x: layers(x).square().sum(), backend=chosen)
