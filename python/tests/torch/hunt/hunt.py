@@ -397,10 +397,10 @@ def smaller(spec, mode):
     for index in range(len(spec.traits)):
         yield dataclasses.replace(spec, traits=spec.traits[:index] + spec.traits[index + 1:]), mode
     for field in dataclasses.fields(mode):
-        if getattr(mode, field.name) != field.default:
+        if field.name != "steps" and getattr(mode, field.name) != field.default:
             yield spec, dataclasses.replace(mode, **{field.name: field.default})
     if mode.steps > 1:
-        yield spec, dataclasses.replace(mode, steps=1)
+        yield spec, dataclasses.replace(mode, steps=mode.steps - 1)
     for index, (family, kind, seed, skip) in enumerate(spec.parts):
         if skip is not None:
             yield with_part(spec, index, (family, kind, seed, None)), mode
