@@ -114,8 +114,10 @@ class Step:
                 f"this step ran {ran} graphs, {whose}: it has several losses or shapes, or something in it cannot be compiled "
                 "(TORCH_LOGS=graph_breaks names that)")
         self._backend.tell_of_loss()
-        if ran and self._done == 1 and updates is not None:
-            updates.tell_of_unused()
+        if ran and updates is not None:
+            updates.tell_of_outside()
+            if self._done == 1:
+                updates.tell_of_unused()
         if ran and self._backend.continues:
             self._backend.runs_without_budget(
                 "a part of the model before the graph of this step runs without a budget, because torch.compile cannot compile it "

@@ -15,6 +15,7 @@ import cairn
 from .. import _private
 from .._errors import CairnWarning
 from .._memory.events import bytes_of
+from .._report import size_text
 from .averages import Averages
 from .coupled import is_trained, refuse_coupled
 from .one_parameter import (Owner, Update, alone, are_same, is_kept_as_gradient, laid_out_as, settings_of,
@@ -119,6 +120,9 @@ class Updates:
         # The result of _kinds_now() before the latest step. For the first step, this is the result after the step
         # instead: some settings are counters that are 0 only before it.
         self._kinds = None
+        # name of an optimizer -> bytes of the gradients with which its latest step() updated parameters that no backward
+        # pass updates
+        self._outside = {}
 
     def forget(self):
         """Drops the optimizers and their parameters. Compiled graphs keep this object as long as torch keeps the graphs,
@@ -421,11 +425,15 @@ class Updates:
         if mine:
             self._stepping.add(id(optimizer))
         known = {id(p) for p in mine}
-        for p in (p for group in optimizer.param_groups for p in group["params"] if id(p) not in known):
-            if p.grad is not None and self.averages.has(p):
+        outside = [p for group in optimizer.param_groups for p in group["params"] if id(p) not in known and p.grad is not None]
+        for p in outside:
+            if self.averages.has(p):
                 raise cairn.InputError(
                     f"optimizer: the gradient of a parameter of shape {list(p.shape)} was not averaged over the ranks, because it had "
                     "a hook or a gradient before, or because its graph runs without a budget; plan this step without optimizer=")
+        untold = [p for p in outside if id(p) not in self.left]
+        if mine and untold:
+            self._outside[name] = sum(p.nbytes for p in untold)
         if id(optimizer) in self._fills_zeros and any(
                 p.grad is None and id(p) not in known and id(p) in self._ever_updated
                 for group in optimizer.param_groups for p in group["params"]):
@@ -446,6 +454,15 @@ class Updates:
                 why = ("its parameters belong to another optimizer, too" if of_two else "no graph of this step computes the whole "
                        "gradient of one of its parameters (does it have the parameters of another model, or do several graphs read them?)")
                 self.tell(f"optimizer: the plan does not contain {type(optimizer).__name__}, as {why}")
+
+    def tell_of_outside(self):
+        """Warns about optimizers whose step() has updated parameters that no backward pass updates, beside those of the
+        plan."""
+        for name, size in self._outside.items():
+            self.tell(f"optimizer: {name}.step() updates parameters that are not in the plan, as they have hooks or gradients of their "
+                      "own, share gradients or memory, or because code that is in no graph computes gradients of them: their "
+                      f"gradients, {size_text(size)}, and what their updates allocate are not within what is promised")
+        self._outside.clear()
 
     def _show_marks(self, optimizer, args, kwargs):
         """Puts the Marks back while the caller's hooks run that follow a step, so that code in them that reads gradients

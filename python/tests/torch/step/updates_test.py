@@ -4,6 +4,7 @@ are part of the budget."""
 import copy
 import functools
 import random
+import re
 import threading
 import unittest
 import unittest.mock
@@ -21,6 +22,7 @@ from cairn.torch._step import updates
 from small_net import MODELS, WORK, Net, adam, momentum, net, plain
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
+_OUTSIDE = r"optimizer: \w+\.step\(\) updates parameters that are not in the plan"  # such as those that share a gradient
 
 @torch.compiler.disable
 def in_another_thread(function):
@@ -73,6 +75,7 @@ class Updated(unittest.TestCase):
         for budget in budgets:
             with self.subTest(budget=budget), harness.cairn_warnings("error"):
                 warnings.filterwarnings("ignore", ".*is not one of torch.optim", cairn.torch.CairnWarning)
+                warnings.filterwarnings("ignore", _OUTSIDE, cairn.torch.CairnWarning)
                 if expected is not None:
                     warnings.filterwarnings("ignore", expected, cairn.torch.CairnWarning)
                 *found, report = self.trained(make, budget, **options)
@@ -242,6 +245,14 @@ class Updated(unittest.TestCase):
             one = self.trained(lambda: net(adam), None, body, between=left)
             other = self.trained(lambda: net(adam), "min", body, between=left)
         self.assertTrue(all(torch.equal(a, b) for a, b in zip(one[1], other[1])))
+
+    def test_gradients_outside_of_the_plan_are_told(self):
+        with harness.told() as told:
+            self.trained(lambda: net(adam), "min")
+        self.assertEqual([text for text in told if re.match(_OUTSIDE, text)], [
+            "optimizer: AdamW.step() updates parameters that are not in the plan, as they have hooks or gradients of their own, "
+            "share gradients or memory, or because code that is in no graph computes gradients of them: their gradients, "
+            "16.00 KiB, and what their updates allocate are not within what is promised"])  # of Net.left and Net.right
 
     def test_what_is_added_to_a_group(self):
         """Tests a group with an entry of the user that is equal only to itself."""
