@@ -200,6 +200,8 @@ class _Replay:
             for key in ends.get(t, ()):
                 allocator.free(blocks.pop(key))
         for (_, storage), block in blocks.items():
+            gradients += map(allocator.allocate, self.trace.copied.get(storage, ()))
+            self._note(allocator, "the gradients")
             if storage in self.trace.gradients:
                 gradients.append(block)
             else:  # a result, which the caller frees

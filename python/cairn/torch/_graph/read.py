@@ -412,7 +412,7 @@ class _Reader:
 
     def _keep_outputs(self, updated):
         trace = self.trace
-        resident = 0
+        seen = set()
         for position, leaf in enumerate(self.outputs):
             if not isinstance(leaf, torch.fx.Node) or position in updated:
                 continue
@@ -428,13 +428,19 @@ class _Reader:
                     storage.producer.pinned = True
                 parameter = self._parameter(description.grad_of) if _private.is_gradient(description) else None
                 if parameter is not None and not forward and storage.producer is not trace.border:
-                    # A gradient that several parameters share counts once for each of them, because torch copies it.
-                    resident += storage.size
-                    if is_kept_as_gradient(leaf.meta["val"], parameter.meta["val"]):
+                    value = parameter.meta["val"]
+                    # Torch keeps a gradient that is laid out as the parameter. It keeps parts of one tensor together, and
+                    # copies a gradient for each further parameter that has the same one.
+                    is_kept = is_kept_as_gradient(leaf.meta["val"], value)
+                    if is_kept:
                         trace.gradients.setdefault(storage, storage.size)
-        trace.resident["gradient"] = resident
+                    if not is_kept or leaf in seen:
+                        size = _private.hint(value.numel()) * value.element_size()
+                        trace.copied.setdefault(storage, []).append(size)
+                    seen.add(leaf)
+        trace.resident["gradient"] = sum(trace.gradients.values()) + sum(map(sum, trace.copied.values()))
         if self.accumulate:
-            trace.gradients = {}
+            trace.gradients, trace.copied = {}, {}
         for storage in trace.gradients:
             storage.size = 0
 

@@ -79,6 +79,7 @@ class Trace:
         self.tangents = {}
         self.resident = {}  # kind -> bytes
         self.gradients = {}  # Storage -> bytes, for gradients that the caller will own
+        self.copied = {}  # Storage -> bytes of each copy that torch makes of gradients in it, for the caller
         self.readers = {}  # Operation that updates a parameter -> operations that read the parameter
         # index of a gradient among the graph's outputs -> Operation that updates a parameter with it, so that the
         # gradient is not returned
@@ -188,7 +189,7 @@ class Trace:
         update of the parameter, the copy is scratch of the update."""
         for storage in [s for s in self.gradients if not s.as_traced]:
             storage.size = storage.allocated
-            del self.gradients[storage]
+            self.copied.setdefault(storage, []).append(self.gradients.pop(storage))
         for op in self.readers:
             if op.update.copies or not all(s.as_traced for s in op.reads):
                 op.scratch += op.update.size

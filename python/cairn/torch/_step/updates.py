@@ -452,7 +452,8 @@ class Updates:
             if not any(id(p) in self._ever_updated for p in parameters):
                 of_two = any(id(p) in self._owners and self._owners[id(p)] is None for p in parameters)
                 why = ("its parameters belong to another optimizer, too" if of_two else "no graph of this step computes the whole "
-                       "gradient of one of its parameters (does it have the parameters of another model, or do several graphs read them?)")
+                       "gradient of one of its parameters (does it have the parameters of another model, do several graphs read them, "
+                       "or are their gradients parts of one tensor?)")
                 self.tell(f"optimizer: the plan does not contain {type(optimizer).__name__}, as {why}")
 
     def tell_of_outside(self):

@@ -174,6 +174,23 @@ class Budgets(harness.Fresh):
             found = harness.gradients_after(model, inputs, backend("50%"), thrice)
         self.assertTrue(all(torch.equal(a, b) for a, b in zip(expected, found)))
 
+    def test_gradients_that_are_parts_of_one_tensor(self):
+        """Tests weights that the model joins, so that their gradients are parts of one tensor. Torch keeps parts that are
+        laid out as the parameters, and copies the others."""
+        def join_rows(x, weights):
+            return x @ torch.cat(weights, 1)
+
+        def stack(x, weights):
+            return torch.matmul(x, torch.stack(weights))
+
+        for join, is_kept in harness.afresh(((stack, True), (join_rows, False))):
+            weights, x = [torch.nn.Parameter(torch.rand(32, 16)) for _ in range(8)], torch.rand(64, 32)
+            torch.compile(lambda x: join(x, weights).tanh().sum(), backend=backend("100%"))(x).backward()
+            self.assertEqual(len({p.grad.untyped_storage().data_ptr() for p in weights}), 1 if is_kept else 8)
+            graph = cairn.torch.last_report().graphs[0]
+            self.assertEqual(graph.resident["gradient"], sum(p.nbytes for p in weights))
+            self.assertTrue(graph.kept)
+
     def test_accumulated_gradients_count(self):
         model = torch.nn.Sequential(*[m for _ in range(4) for m in (torch.nn.Linear(128, 128), torch.nn.GELU())])
         x = torch.randn(32, 128)

@@ -238,6 +238,24 @@ class Fits(harness.Fresh):
             self.assertLessEqual(found.needs.in_use, device)
             self.assertIn("fits", str(found))
 
+    def test_gradients_that_torch_copies(self):
+        """Tests weights that the model joins, so that their gradients are columns of one tensor, which torch copies. At
+        the end of the backward pass, parameters, this tensor and the copies are in memory."""
+        class Joined(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weights = torch.nn.ParameterList(torch.rand(256, 512) for _ in range(8))
+
+            def forward(self, x):
+                return (x @ torch.cat(list(self.weights), 1)).square().mean()
+
+        self.model, self.inputs = Joined(), (torch.rand(4, 256),)
+        size = sum(p.nbytes for p in self.model.parameters())
+        found = self.fit("80GiB", optimizer="sgd")
+        self.assertEqual(found.resident["gradients"], size)
+        self.assertGreaterEqual(found.without.in_use, 3 * size)
+        self.assertLess(found.without.in_use, 3.1 * size)
+
     def test_the_budget_is_met(self):
         needed = self.fit("80GiB", optimizer=None).without
         found = self.fit(needed.in_use - 40 * MIB, optimizer=None)
