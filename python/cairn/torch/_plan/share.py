@@ -52,6 +52,9 @@ class Share:
         report.trains = not self.evaluates
         if unmet is None:
             return
+        if solve.is_min(self.owner.options.budget):  # what is not met is a goal within a plan of several graphs
+            report.budget = report.promised
+            return
         is_tiny = report.baseline <= TINY and solve.is_share(self.owner.options.budget)
         if is_tiny and among is not None and not among.is_alone:
             self.unmet_tiny = unmet
@@ -62,9 +65,8 @@ class Share:
             if self.evaluates:
                 held = among.held if among is not None else 0
                 # If other graphs hold memory, the text does not announce an error, because all graphs of the step are
-                # then planned together when the step has ended. "min" is never an error.
-                is_error = not held and not solve.is_min(self.owner.options.budget)
-                error = "; its backward pass would be an error" if is_error else ""
+                # then planned together when the step has ended.
+                error = "" if held else "; its backward pass would be an error"
                 tell_of_least(self.owner, report, f"it is in evaluation mode{error}", held)
 
     def backward_begins(self):
@@ -75,9 +77,6 @@ class Share:
             self.unmet_tiny = None
             tell_of_least(self.owner, self.report, "it is tiny")
         if self.unmet is None:
-            return
-        if solve.is_min(self.owner.options.budget):
-            self.unmet = None
             return
         budget = solve.budget_bytes(self.owner.options.budget, self.owner.report.training_baseline)
         if self.report.promised > budget:
