@@ -68,11 +68,12 @@ def bound_sizes(module, planned=None):
 
 
 def _limit(size, most):
-    """Guards that a size is at most ``most``. If this permits only one value, such as 2, torch would replace the
-    variable by the number, but not for ``aot_eager``. Without variables, AOTAutograd makes other results of views of
-    results, which can be wrong; it also rejects such a guard on a size that the user marked. So the guard is then about
-    the square of the size, from which torch derives no bounds."""
-    if size.node.shape_env.bound_sympy(size.node.expr).lower == most:
+    """Guards that a size is at most ``most``. If this leaves only one value, such as 2, torch makes the size a constant.
+    AOTAutograd then handles returned views of results in another way than with a symbolic size, as ``aot_eager`` has it,
+    and this can be wrong. Torch also raises an error if the user marked the size. So the guard is then about the square
+    of the size, from which torch derives no bounds. The square of a number below 0 says nothing about an upper
+    bound."""
+    if 0 < most == size.node.shape_env.bound_sympy(size.node.expr).lower:
         bool(size * size <= most * most)
     else:
         bool(size <= most)
@@ -150,22 +151,17 @@ def _sizes_within(value):
             yield from _sizes_within(part)
 
 
-def _marked(shape_env):
-    """Returns {symbol: constraint} for the sizes that the user marked as dynamic."""
+def _marked_ranges(shape_env):
+    """Returns {symbol: range} for the sizes that the user marked with a range. Guards must not narrow this range."""
     found = {}
     for tracked in shape_env.tracked_fakes or ():
         constraints = getattr(tracked.symbolic_context, "constraint_sizes", ())
         if isinstance(tracked.fake, torch.Tensor):
             for size, constraint in zip(tracked.fake.shape, constraints):
-                if isinstance(size, torch.SymInt) and constraint is not None and size.node.expr.is_symbol:
-                    found[size.node.expr] = constraint
+                is_range = isinstance(constraint, symbolic_shapes.StrictMinMaxConstraint)
+                if isinstance(size, torch.SymInt) and is_range and size.node.expr.is_symbol:
+                    found[size.node.expr] = constraint.vr
     return found
-
-
-def _marked_ranges(shape_env):
-    """Returns {symbol: range} for the sizes that the user marked with a range. Guards must not narrow this range."""
-    return {symbol: constraint.vr for symbol, constraint in _marked(shape_env).items()
-            if isinstance(constraint, symbolic_shapes.StrictMinMaxConstraint)}
 
 
 def pin_sizes(sizes, graph):

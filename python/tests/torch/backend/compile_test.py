@@ -192,6 +192,21 @@ class Numbers(harness.Fresh):
         torch.compile(function, backend=chosen, dynamic=True)(torch.rand(3, 36, 24))[0].backward()
         self.assertEqual(len(chosen.report.graphs), 2)  # a larger batch needs a new plan
 
+    def test_a_number_below_zero(self):
+        """Tests a number with a lower bound that is the present number and is below 0. Larger numbers need new plans."""
+        weight, chosen = torch.nn.Parameter(torch.rand(8)), backend("min", fallback=False)
+
+        def function(x, n):
+            if n >= -3:
+                x = x * weight
+            return torch.nn.functional.pad(x, (0, 0, n + 4, 0)).tanh().square().sum()
+
+        compiled = torch.compile(function, backend=chosen, dynamic=True)
+        for number in (-3, -2, 3, -3):
+            compiled(torch.rand(40, 8), number).backward()
+        self.assertTrue(all(graph.kept for graph in chosen.report.graphs))
+        self.assertGreaterEqual(len(chosen.report.graphs), 3)
+
     def test_a_marked_size_of_two(self):
         layers, chosen = two_layers(), backend(fallback=False)
         compiled = torch.compile(lambda x: layers(x).square().sum(), backend=chosen)
