@@ -132,10 +132,8 @@ class _Reader:
 
     def _storage(self, tensor):
         self.trace.sizes.append(tensor.untyped_storage().nbytes())
-        size = _private.hint(self.trace.sizes[-1])
         device = tensor.device.type
-        if device == "cuda":  # CUDA's allocator hands out multiples of 512 bytes
-            size = -(-size // 512) * 512
+        size = _allocated(self.trace.sizes[-1], device)
         self.bytes_on[str(tensor.device)] = self.bytes_on.get(str(tensor.device), 0) + size
         return Storage(size, device=device, allocated=size)
 
@@ -434,10 +432,11 @@ class _Reader:
                     is_kept = is_kept_as_gradient(leaf.meta["val"], value)
                     if is_kept:
                         trace.gradients.setdefault(storage, storage.size)
-                    if not is_kept or leaf in seen:
-                        size = _private.hint(value.numel()) * value.element_size()
+                    if storage.device == trace.device and (not is_kept or leaf in seen):
+                        size = _allocated(value.numel() * value.element_size(), storage.device)
                         trace.copied.setdefault(storage, []).append(size)
-                    seen.add(leaf)
+                    if is_kept:
+                        seen.add(leaf)
         trace.resident["gradient"] = sum(trace.gradients.values()) + sum(map(sum, trace.copied.values()))
         if self.accumulate:
             trace.gradients, trace.copied = {}, {}
@@ -495,6 +494,12 @@ class _Reader:
         for op in self.read_before_writes:
             if op.index < border.index:
                 border.after[op] = None
+
+
+def _allocated(size, device):
+    """Returns the bytes that the allocator of a device hands out for ``size`` bytes."""
+    size = _private.hint(size)
+    return -(-size // 512) * 512 if device == "cuda" else size  # CUDA's allocator hands out multiples of 512 bytes
 
 
 def _address(tensor):

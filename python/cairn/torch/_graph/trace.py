@@ -189,7 +189,7 @@ class Trace:
         update of the parameter, the copy is scratch of the update."""
         for storage in [s for s in self.gradients if not s.as_traced]:
             storage.size = storage.allocated
-            self.copied.setdefault(storage, []).append(self.gradients.pop(storage))
+            del self.gradients[storage]
         for op in self.readers:
             if op.update.copies or not all(s.as_traced for s in op.reads):
                 op.scratch += op.update.size

@@ -267,7 +267,7 @@ class Alive:
             # A hook that gets the values that another graph saves may call this graph.
             outer, _local.made = getattr(_local, "made", None), None
             before = _private.nodes_made()
-            holders = {id(value): _private.holders(value) for value in filter(_private.is_plain, args)}
+            holders = {id(value): _private.holders(value) for value in args if isinstance(value, torch.Tensor)}
             try:
                 result = compiled(*args)
             except Exception as error:

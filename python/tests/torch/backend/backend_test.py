@@ -191,6 +191,19 @@ class Budgets(harness.Fresh):
             self.assertEqual(graph.resident["gradient"], sum(p.nbytes for p in weights))
             self.assertTrue(graph.kept)
 
+    def test_gradients_without_memory(self):
+        """Tests parameters on the device "meta", of which torch copies the gradients. None of them counts."""
+        weight, joined = torch.nn.Parameter(torch.rand(64)), [
+            torch.nn.Parameter(torch.rand(32, 16, device="meta")) for _ in range(8)]
+
+        def function(x, y):
+            return (x * weight).tanh().sum(), (y @ torch.cat(joined, 1)).tanh().sum()
+
+        results = torch.compile(function, backend=backend("100%", fallback=False))(
+            torch.rand(1000, 64), torch.rand(4, 32, device="meta"))
+        torch.autograd.backward(results)
+        self.assertEqual(cairn.torch.last_report().graphs[0].resident["gradient"], weight.nbytes)
+
     def test_accumulated_gradients_count(self):
         model = torch.nn.Sequential(*[m for _ in range(4) for m in (torch.nn.Linear(128, 128), torch.nn.GELU())])
         x = torch.randn(32, 128)
