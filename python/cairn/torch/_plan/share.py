@@ -9,6 +9,8 @@ there are three cases:
 - The graph ends in its loss and was not compiled in evaluation mode. The error is raised at once.
 - Otherwise, the error is raised when the backward pass begins. There is no error if a larger graph was compiled in the
   meantime, so that the share has become large enough.
+
+The budget "min" names no bytes. So a graph cannot miss it, even if it misses its goal in a plan of several graphs.
 """
 
 import torch
@@ -53,7 +55,7 @@ class Share:
         if unmet is None:
             return
         if solve.is_min(self.owner.options.budget):  # what is not met is a goal within a plan of several graphs
-            report.budget = report.promised
+            report.budget = None
             return
         is_tiny = report.baseline <= TINY and solve.is_share(self.owner.options.budget)
         if is_tiny and among is not None and not among.is_alone:
