@@ -120,8 +120,8 @@ class Updates:
         # The result of _kinds_now() before the latest step. For the first step, this is the result after the step
         # instead: some settings are counters that are 0 only before it.
         self._kinds = None
-        # name of an optimizer -> bytes of the gradients with which its latest step() updated parameters that no backward
-        # pass updates
+        # name of an optimizer's class -> bytes of the gradients with which step() of such optimizers updated parameters
+        # that no backward pass of this step has updated
         self._outside = {}
 
     def forget(self):
@@ -230,6 +230,7 @@ class Updates:
         self._gone.clear()
         self._shared.clear()
         self._running.clear()
+        self._outside.clear()
         self._readers.clear()
         self._runs = 0
         self._watch_zeroing()
@@ -432,8 +433,8 @@ class Updates:
                     f"optimizer: the gradient of a parameter of shape {list(p.shape)} was not averaged over the ranks, because it had "
                     "a hook or a gradient before, or because its graph runs without a budget; plan this step without optimizer=")
         untold = [p for p in outside if id(p) not in self.left]
-        if mine and untold:
-            self._outside[name] = sum(p.nbytes for p in untold)
+        if untold and not self._ever_updated.isdisjoint(id(p) for group in optimizer.param_groups for p in group["params"]):
+            self._outside[name] = self._outside.get(name, 0) + bytes_of(p.grad for p in untold)
         if id(optimizer) in self._fills_zeros and any(
                 p.grad is None and id(p) not in known and id(p) in self._ever_updated
                 for group in optimizer.param_groups for p in group["params"]):
@@ -460,9 +461,10 @@ class Updates:
         """Warns about optimizers whose step() has updated parameters that no backward pass updates, beside those of the
         plan."""
         for name, size in self._outside.items():
-            self.tell(f"optimizer: {name}.step() updates parameters that are not in the plan, as they have hooks or gradients of their "
-                      "own, share gradients or memory, or because code that is in no graph computes gradients of them: their "
-                      f"gradients, {size_text(size)}, and what their updates allocate are not within what is promised")
+            self.tell(f"optimizer: {name}.step() updates parameters that are not in the plan, for example because they have hooks or "
+                      "gradients of their own, share gradients or memory, or because code that is in no graph computes gradients of "
+                      f"them: their gradients, {size_text(size)}, and what their updates allocate are not within what "
+                      "is promised")
         self._outside.clear()
 
     def _show_marks(self, optimizer, args, kwargs):
