@@ -123,7 +123,7 @@ class ReadAgain:
                 f"{self.report.name}: hooks on saved values hide from torch that one of them, for example a parameter, was written "
                 "in place before the backward pass; recomputation reads the new value, and all else the old one")
         name = before.changed(given)
-        if name is not None and before.hooks and not before.in_place(name, given[name]):
+        if name is not None and before.hooks and not before.is_uncopied(name, given[name]):
             self._tell_of_hooks("return")
         elif name is not None:
             known = {name: "an input" for name in self.report.read_again} | {
@@ -154,7 +154,7 @@ class Unchanged:
         """Records the values of ``tensors``, a dict by name. ``hooks``: whether saved-tensor hooks receive the values
         that are saved for the backward pass. ``kernels``: the kernel settings of the forward pass, as text."""
         self.kernels, self.hooks, self.modes = kernels, hooks, _private.modes_of_user()
-        self.known = {}  # name -> (address, shape, strides, checksum)
+        self.known = {}  # name -> (shape, strides, checksum)
         self.layouts = {}  # name -> _layout(), for all values saved for the backward pass
         # name -> (weak reference to the storage, address, torch's version counter), for the same values; empty if there
         # are no hooks
@@ -164,14 +164,14 @@ class Unchanged:
     def note(self, tensors):
         for name, tensor in tensors.items():
             if _has_a_checksum(tensor):
-                self.known[name] = tensor.data_ptr(), tensor.shape, tensor.stride(), _checksum(tensor, tensor.stride())
+                self.known[name] = tensor.shape, tensor.stride(), _checksum(tensor, tensor.stride())
 
     def changed(self, tensors):
         """Returns the name of the first tensor whose values have changed, or None. A tensor may have another address
         and layout than before, because saved-tensor hooks may copy it."""
         for name, tensor in tensors.items():
             if name in self.known and _private.is_plain(tensor):
-                _, shape, strides, checksum = self.known[name]
+                shape, strides, checksum = self.known[name]
                 if tensor.shape != shape or not _has_a_checksum(tensor) or _checksum(tensor, strides) != checksum:
                     return name
         return None
@@ -179,13 +179,14 @@ class Unchanged:
     def written_behind_hooks(self, tensors):
         """Returns whether a saved tensor that saved-tensor hooks have returned uncopied was written after the forward
         pass. Torch itself checks this only if there are no hooks."""
-        # If the storage has been freed, the tensor that hooks return can be at the same address by chance.
-        return any(version != tensors[name]._version for name, (storage, address, version) in self.versions.items()
-                   if name in tensors and _private.is_plain(tensors[name]) and tensors[name].data_ptr() == address and
-                   not storage.expired())
+        return any(version != tensors[name]._version for name, (_, _, version) in self.versions.items()
+                   if name in tensors and _private.is_plain(tensors[name]) and self.is_uncopied(name, tensors[name]))
 
-    def in_place(self, name, tensor):
-        return tensor.data_ptr() == self.known[name][0]
+    def is_uncopied(self, name, tensor):
+        """Returns whether a tensor that saved-tensor hooks have returned has the memory of the saved one."""
+        storage, address, _ = self.versions[name]
+        # If the storage has been freed, the tensor that hooks return can be at the same address by chance.
+        return tensor.data_ptr() == address and not storage.expired()
 
 
 def _storage_of(node):

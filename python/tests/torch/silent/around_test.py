@@ -97,6 +97,7 @@ class WhatIsAround(OfImages):
         for storage, expected in ((kept, True), (freed, False)):
             unchanged.versions = {"value": (storage, written.data_ptr(), version)}
             self.assertEqual(unchanged.written_behind_hooks({"value": written}), expected)
+            self.assertEqual(unchanged.is_uncopied("value", written), expected)
 
     def test_an_input_at_an_odd_address(self):
         """Tests an input at an address with unusual alignment. Rounding in vectorized kernels depends on the alignment
