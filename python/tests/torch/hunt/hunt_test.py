@@ -1,7 +1,8 @@
-"""Tests that no module of the hunt (hunt.py) has silently different results under a budget, and that every module that
-AOTAutograd can train can also be trained under Cairn.
+"""Tests that no module or training loop of the hunt (hunt.py) has silently different results under a budget, and that
+everything that AOTAutograd can train can also be trained under Cairn.
 
-``CAIRN_TORCH_HUNT`` is the number of modules (6 by default), ``CAIRN_TORCH_HUNT_FIRST`` the number of the first module.
+``CAIRN_TORCH_HUNT`` is the number of modules (6 by default; a third as many loops), ``CAIRN_TORCH_HUNT_FIRST`` the first
+seed.
 To test thousands, run hunt.py itself.
 """
 
@@ -12,7 +13,7 @@ import hunt
 
 COUNT = int(os.environ.get("CAIRN_TORCH_HUNT", "6"))
 FIRST = int(os.environ.get("CAIRN_TORCH_HUNT_FIRST", "0"))
-WRONG = ("silent", "loud", "mixed", "layout")
+WRONG = ("silent", "loud", "mixed", "layout", "untold")
 
 
 class Hunt(unittest.TestCase):
@@ -20,11 +21,17 @@ class Hunt(unittest.TestCase):
     def setUpClass(cls):
         hunt.prepare()
 
-    def test_no_module_is_silently_different(self):
+    def check(self, count, loops):
         judged = 0
-        for seed in range(FIRST, FIRST + COUNT):
+        for seed in range(FIRST, FIRST + count):
             with self.subTest(seed=seed):
-                row = hunt.judge_seed(seed)
+                row = hunt.judge_seed(seed, hunt.drawer(loops))
                 judged += "budgets" in row
                 self.assertEqual([], [line for line in hunt.findings(row) if line.startswith(WRONG)])
-        self.assertGreater(judged, COUNT // 2)
+        self.assertGreater(judged, count // 2)
+
+    def test_no_module_is_silently_different(self):
+        self.check(COUNT, loops=False)
+
+    def test_no_loop_is_silently_different(self):
+        self.check(-(-COUNT // 3), loops=True)
