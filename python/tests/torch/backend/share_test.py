@@ -90,6 +90,7 @@ class Evaluations(harness.Fresh):
         self.assertNotIn("evaluation mode", " ".join(said))
         graphs = cairn.torch.last_report().graphs
         self.assertTrue(all(graph.met for graph in graphs))
+        self.assertTrue(all(graph.promised <= graph.budget for graph in graphs if graph.budget is not None))
         self.assertIsNone(graphs[0].budget)
 
     def test_training_still_raises(self):
