@@ -340,7 +340,8 @@ def findings(row):
         elif budget["verdict"] == "loud":
             yield f"loud: {at}: {budget['error'][:300]}: {described}"
         if "beyond" in budget or "untold" in budget:
-            yield f"untold: {at}: {budget.get('beyond', 'measured')} bytes beyond the promise: {described}"
+            beyond = f" by {budget['beyond']} bytes" if "beyond" in budget else ""
+            yield f"untold: {at}: a promise is exceeded{beyond} without a warning: {described}"
         for promised, measured, operation in budget.get("promises", ()):
             yield f"broken promise: {at}: {measured} of {promised}, {operation}: {described}"
         for text in budget.get("warnings", ()):

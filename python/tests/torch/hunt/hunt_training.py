@@ -161,7 +161,7 @@ def train_whole(case, mode, wrap, model=None):
 
 
 def run(spec, mode, compiler, budget=None):
-    """Trains a module with the compiler "cairn" or one of REFERENCES."""
+    """Trains a module with the compiler "cairn" or one of hunt.REFERENCES."""
     compiler, kept = compiler.removesuffix(" kept"), compiler.endswith(" kept")
     torch._dynamo.reset()
     torch._dynamo.config.allow_rnn = mode.allow_rnn
@@ -203,36 +203,11 @@ def told_in(caught):
     return sorted({str(w.message)[:300] for w in caught if issubclass(w.category, cairn.torch.CairnWarning)})
 
 
-def smaller(spec, mode):
-    """Yields pairs of a spec, which describes a module, and a mode. Each pair is simpler in one respect than the given
-    pair."""
-    for index in range(len(spec.parts)):
-        yield dataclasses.replace(spec, parts=spec.parts[:index] + spec.parts[index + 1:]), mode
-    for index in range(len(spec.traits)):
-        yield dataclasses.replace(spec, traits=spec.traits[:index] + spec.traits[index + 1:]), mode
-    for field in dataclasses.fields(mode):
-        if field.name != "steps" and getattr(mode, field.name) != field.default:
-            yield spec, dataclasses.replace(mode, **{field.name: field.default})
-    if mode.steps > 1:
-        yield spec, dataclasses.replace(mode, steps=mode.steps - 1)
-    for index, (family, kind, seed, skip) in enumerate(spec.parts):
-        if skip is not None:
-            yield with_part(spec, index, (family, kind, seed, None)), mode
-        words = kind.split("+")
-        for word in range(1, len(words)):
-            if len(words) > 2:
-                yield with_part(spec, index, (family, "+".join(words[:word] + words[word + 1:]), seed, skip)), mode
-
-
-def with_part(spec, index, part):
-    return dataclasses.replace(spec, parts=spec.parts[:index] + (part,) + spec.parts[index + 1:])
-
-
 @dataclasses.dataclass(frozen=True)
 class Module:
     """A module of hunt_models.py and the way in which it is trained. hunt_loops.Loop has the same methods."""
 
-    spec: "hunt_models.Spec"
+    spec: hunt_models.Spec
     mode: Mode
 
     @property
@@ -260,7 +235,29 @@ class Module:
 
     def smaller(self):
         """Yields modules that are simpler in one respect."""
-        return (Module(spec, mode) for spec, mode in smaller(self.spec, self.mode))
+        spec, mode = self.spec, self.mode
+        for index in range(len(spec.parts)):
+            yield self._with(parts=spec.parts[:index] + spec.parts[index + 1:])
+        for index in range(len(spec.traits)):
+            yield self._with(traits=spec.traits[:index] + spec.traits[index + 1:])
+        for field in dataclasses.fields(mode):
+            if field.name != "steps" and getattr(mode, field.name) != field.default:
+                yield Module(spec, dataclasses.replace(mode, **{field.name: field.default}))
+        if mode.steps > 1:
+            yield Module(spec, dataclasses.replace(mode, steps=mode.steps - 1))
+        for index, (family, kind, seed, skip) in enumerate(spec.parts):
+            if skip is not None:
+                yield self._with_part(index, (family, kind, seed, None))
+            words = kind.split("+")
+            for word in range(1, len(words)):
+                if len(words) > 2:
+                    yield self._with_part(index, (family, "+".join(words[:word] + words[word + 1:]), seed, skip))
+
+    def _with(self, **changes):
+        return Module(dataclasses.replace(self.spec, **changes), self.mode)
+
+    def _with_part(self, index, part):
+        return self._with(parts=self.spec.parts[:index] + (part,) + self.spec.parts[index + 1:])
 
 
 def draw_module(seed):
