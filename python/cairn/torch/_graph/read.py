@@ -430,12 +430,11 @@ class _Reader:
                     # Torch keeps a gradient that is laid out as the parameter. It keeps parts of one tensor together, and
                     # copies a gradient for each further parameter that has the same one.
                     is_kept = is_kept_as_gradient(leaf.meta["val"], value)
-                    if is_kept:
-                        trace.gradients.setdefault(storage, storage.size)
                     if storage.device == trace.device and (not is_kept or leaf in seen):
                         size = _allocated(value.numel() * value.element_size(), storage.device)
                         trace.copied.setdefault(storage, []).append(size)
                     if is_kept:
+                        trace.gradients.setdefault(storage, storage.size)
                         seen.add(leaf)
         trace.resident["gradient"] = sum(trace.gradients.values()) + sum(map(sum, trace.copied.values()))
         if self.accumulate:

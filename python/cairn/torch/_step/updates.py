@@ -463,9 +463,7 @@ class Updates:
         for name, size in self._outside.items():
             self.tell(f"optimizer: {name}.step() updates parameters that are not in the plan, for example because they have hooks or "
                       "gradients of their own, share gradients or memory, or because code that is in no graph computes gradients of "
-                      f"them: their gradients, {size_text(size)}, and what their updates allocate are not within what "
-                      "is promised")
-        self._outside.clear()
+                      f"them: their gradients, {size_text(size)}, and what their updates allocate are not within what is promised")
 
     def _show_marks(self, optimizer, args, kwargs):
         """Puts the Marks back while the caller's hooks run that follow a step, so that code in them that reads gradients
