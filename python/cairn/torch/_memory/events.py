@@ -4,6 +4,7 @@ contain every allocation, also those that kernels make for themselves, which a T
 
 import bisect
 import contextlib
+import gc
 import threading
 
 import cairn
@@ -19,7 +20,8 @@ class MemoryTrace:
     profiler is active, because there can be only one.
 
     After the block, ``peak`` is the largest number of bytes that were in memory, and ``end`` the number at the end of
-    the block. Both numbers are relative to the bytes in memory at the beginning of the block.
+    the block. Both numbers are relative to the bytes in memory at the beginning of the block. Python's garbage collector
+    is off within the block: else it could free older garbage there, and the peak would be too low.
 
     ``optional``: whether end_optional() may end the trace before the end of the block. If it does, the trace has no
     events, and ``ended`` is True.
@@ -51,6 +53,9 @@ class MemoryTrace:
                 raise cairn.InputError("MemoryTrace: another one is recording already, and two cannot record at once; end it before")
             stack.callback(self._end_recording)
             MemoryTrace._thread = threading.get_ident()
+            if gc.isenabled():
+                gc.disable()
+                stack.callback(gc.enable)
             stack.enter_context(_private.quiet_allocator)
             self._profiler = _private.memory_profiler()
             with _private.quiet_profiler():

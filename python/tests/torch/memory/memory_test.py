@@ -1,7 +1,9 @@
 """Tests that MemoryTrace reports known allocations and frees correctly."""
 
+import gc
 import threading
 import unittest
+import weakref
 
 import cairn
 import cairn.torch
@@ -48,6 +50,32 @@ class Traces(unittest.TestCase):
             thread.join()
         with cairn.torch.MemoryTrace(waits=False):
             pass
+
+    def test_garbage_is_not_collected(self):
+        """Tests garbage from before a trace that a collection within the trace would free."""
+        class Node:
+            def __init__(self):
+                self.itself, self.values = self, torch.ones(1000)
+
+        gc.collect()
+        thresholds = gc.get_threshold()
+        self.addCleanup(gc.set_threshold, *thresholds)
+        for enabled in (True, False):
+            gc.set_threshold(1000000)
+            with cairn.torch.MemoryTrace():  # the size of a storage is known only if it was allocated under a profiler
+                garbage = weakref.ref(Node())
+            if not enabled:
+                self.addCleanup(gc.enable)
+                gc.disable()
+            with cairn.torch.MemoryTrace() as trace:
+                gc.set_threshold(1)
+                containers = [[i] for i in range(100)]
+                gc.set_threshold(1000000)
+                torch.ones(100)
+            self.assertEqual((gc.isenabled(), trace.peak, trace.end, len(containers)), (enabled, 400, 0, 100))
+            self.assertIsNotNone(garbage())
+            gc.collect()
+            self.assertIsNone(garbage())
 
     def test_peak_and_end(self):
         with cairn.torch.MemoryTrace() as trace:

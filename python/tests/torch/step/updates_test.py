@@ -3,7 +3,6 @@ are part of the budget."""
 
 import copy
 import functools
-import gc
 import re
 import threading
 import unittest
@@ -52,7 +51,6 @@ class Updated(unittest.TestCase):
     def trained(self, make, budget, body=plain, steps=4, planned=True, between=lambda optimizer, number: None):
         """Trains a few steps. Returns (losses, the model's state, the optimizer's state, report)."""
         torch._dynamo.reset()
-        gc.collect()  # else, a collection in a measured step frees tensors of earlier tests, and the measured peak is too low
         torch.manual_seed(0)
         model, optimizer, loss_of, inputs = make()
 
