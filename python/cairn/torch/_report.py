@@ -81,8 +81,6 @@ class GraphReport:
     updated: int = 0  # number of parameters updated in the backward pass; their gradients are in the budget
     measured: Optional[int] = None
     not_measured: str = "has not run"  # why ``measured`` is None
-    ran_backward: bool = False  # whether a backward pass of this process has run, other than in compiled autograd
-    measured_before: bool = False  # whether an earlier process with the same schedule measured ``measured``
     measured_forward: Optional[int] = None
     # Whether an earlier run of the graph was freed without having had a backward pass, for example because no gradient
     # of its results was needed. If so, the promised peak is compared with the measured peak of the forward pass, as
@@ -137,15 +135,10 @@ class GraphReport:
         compiled = self.not_measured == NO_BACKWARD and _private.autograd_was_compiled()
         not_measured = self.not_measured + (" but those of compiled autograd, which are not measured" if compiled else "")
         return [text for text, holds in ((not_measured, self._measured_so_far is None),
-                                         ("was measured by an earlier run, but not with compiled autograd", self._measured_otherwise),
                                          ("has sizes that depend on data", self.sized_by_data),
                                          ("runs code that depends on data", self.branching),
                                          ("had a backward pass that kept what was saved for it", self.retained),
                                          ("had a backward pass in which autograd looked for NaN", self.checked_for_nan)) if holds]
-
-    @property
-    def _measured_otherwise(self):
-        return self.measured_before and self.trains and not self.ran_backward and _private.autograd_was_compiled()
 
     @property
     def _measured_so_far(self):
@@ -159,8 +152,7 @@ class GraphReport:
                  f"  budget      {'min' if self.budget is None else size_text(self.budget)}, of what is not resident"
                  f"{'' if self.met else ', which is not met'}",
                  f"  promised    {size_text(self.promised)}{percent}",
-                 f"  measured    {'not yet' if self.measured is None else size_text(self.measured)}"
-                 f"{', by an earlier run' if self.measured_before else ''}"]
+                 f"  measured    {'not yet' if self.measured is None else size_text(self.measured)}"]
         if self.broken_by:
             lines.append(f"  broken by   {self.broken_by}")
         resident = ", ".join(f"{kind}s {size_text(size)}" for kind, size in self.resident.items() if size)

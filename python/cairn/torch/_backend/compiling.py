@@ -116,10 +116,7 @@ class Compiling:
         self.read_again = ReadAgain(self.owner, self.report, self.alive, num_fwd_outputs, lambda: self.kernels, forward)
         self.owner.report.graphs.append(self.report)
         if options.measure:
-            self.measured = Measured(trace, solved, self.report, num_fwd_outputs, joint, self.alive.is_free)
-            # If an earlier process has measured the graph, its backward pass presumably used no autocast.
-            if self.report.measured_before:
-                self.autocast_behind.add(False)
+            self.measured = Measured(trace, self.report, num_fwd_outputs, joint, self.alive.is_free)
         else:
             self.report.not_measured = "is not measured (measure=False)"
         return forward, backward
@@ -308,7 +305,7 @@ class Compiling:
         self._tell_of_names_and_kernels()
         run = _private.boxed(rewrite_module(module, trace, solved.steps, solved.transfers))
         if options.measure:
-            self.measured = Measured(trace, solved, report, None, module)
+            self.measured = Measured(trace, report, None, module)
             run = self.measured.alone(run)
         else:
             report.not_measured = "is not measured (measure=False)"

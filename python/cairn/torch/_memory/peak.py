@@ -7,7 +7,6 @@ import torch
 from .. import _private, _report
 from .._errors import CairnWarning
 from .._offload.copies import is_on_host
-from .._plan import solve
 from .._rewrite.scheduled_module import input_names, is_gradient
 from .events import MemoryTrace, bytes_beyond, bytes_of
 
@@ -19,13 +18,10 @@ _AGAIN = 10  # a graph is measured again in its run number 10, 100, 1000, ..., b
 
 class Measured:
 
-    def __init__(self, trace, solved, report, num_fwd_outputs, joint, is_free=lambda: True):
+    def __init__(self, trace, report, num_fwd_outputs, joint, is_free=lambda: True):
         self.is_free = is_free  # returns whether every forward pass of the graph so far has had its backward pass
-        self.trace, self.solved, self.report = trace, solved, report
-        # If an earlier process has measured the graph, this process need not measure it again. Exceptions are graphs
-        # with operations that could not be run alone to measure their scratch, such as those of other packages: the
-        # code of these operations may have changed since the earlier measurement.
-        self.done = solved.measured is not None and not report.estimated
+        self.trace, self.report = trace, report
+        self.done = False
         # The values of symbolic sizes in the measured runs, as tuples. Smaller sizes can need more scratch, so the
         # first _MOST_SIZES different sizes are measured.
         self.sizes = set()
@@ -33,7 +29,7 @@ class Measured:
         self.has_sizes = any(_private.is_sym(n.meta.get("val")) for n in joint.graph.find_nodes(op="placeholder"))
         # Number of coming runs that are not to be measured. If parameters are updated within the graph, the first run
         # is not measured, because the optimizer allocates its state during this run.
-        self.passed_over = 1 if trace.updated and not self.done else 0
+        self.passed_over = 1 if trace.updated else 0
         self.wanted = False  # whether a measurement is to begin, see _begin_if_free()
         self.runs = 0  # forward passes so far
         self.has_backward = False  # whether a backward pass has begun, measured or not
@@ -42,8 +38,6 @@ class Measured:
         # everything that the peak leaves out, such as gradients of parameters.
         self.added = {}
         self.alarms = 0  # number of measurements requested because the allocator saw more bytes
-        if self.done:
-            report.measured, report.measured_before = solved.measured, True
         self.forward_peak = None
         self.forward_operation = ""
         leaves = _private.outputs(joint.graph)
@@ -66,7 +60,7 @@ class Measured:
         """Requests a new measurement, after ``passing_over`` runs that are not measured."""
         self.passed_over = max(self.passed_over, passing_over)
         self.sizes = set()
-        self.report.measured, self.report.measured_before = None, False
+        self.report.measured = None
         self.report.not_measured = f"is to be measured again, as {why}"
         self.wanted = True
         self._begin_if_free()
@@ -154,8 +148,6 @@ class Measured:
     def _note_sizes(self, args):
         """Requests a measurement of this run if its symbolic sizes have not been measured before."""
         self.present_sizes = sizes = tuple(arg for arg in args if type(arg) is int)
-        if self.done and not self.sizes:  # measured by an earlier process
-            self.sizes.add(sizes)
         if sizes in self.sizes or len(self.sizes) == _MOST_SIZES:
             return
         if self.done:
@@ -230,7 +222,6 @@ class Measured:
         if self.has_sizes:
             self.sizes.add(self.present_sizes)
         self.report.measured = peak = max(peak, self.report.measured or 0)
-        solve.remember_measured(self.solved, peak)
         if peak > self.report.promised:
             self.report.broken_by = operation
             advice = "" if self.report.calibrated else "; calibrate=True counts the scratch of kernels"

@@ -205,7 +205,6 @@ class Alive:
         without = {i for i, node in enumerate(_private.outputs(module.graph)) if node is None}
 
         def call(args):
-            self.report.ran_backward = True
             mine = self.beginning()
             if mine is not None:
                 mine.left_behind.clear()

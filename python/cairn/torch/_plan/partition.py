@@ -200,10 +200,6 @@ def schedule(prepared, options, or_least=False, among=None):
             solved = search_whole()
         solved.budget = goal
     options.latest[prepared.key] = [solved.steps, solved.transfers]
-    if trace.estimated or not options.calibrate or not all(op.update.lasts for op in trace.readers):
-        # The scratch of some operations is unknown, so the peak that another process has measured may differ from the
-        # peak in this process.
-        solved.measured = None
     seconds["solve"] = solved.seconds
     step, _, items, at_border, parts = _report.live_at_peak(trace, solved.steps, solved.transfers)
     report = _report.GraphReport(

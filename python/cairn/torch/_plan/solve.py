@@ -85,7 +85,6 @@ class Solved:
     seconds: float
     source: str  # "solved", "cache" or "another rank"
     key: str
-    measured: Optional[int] = None  # peak that an earlier process measured
     # if not None, the budget is not met, and the schedule is the one with the lowest known peak
     unmet: Optional[InfeasibleError] = None
     transfers: Optional[list] = None  # [rows of evicts, rows of fetches]; None: nothing moves to the host
@@ -216,7 +215,6 @@ def solve(graph, goal, limits, baseline, description="", shared_name=None, in_ti
         raise unmet
     solved = _solved(graph, entry["steps"], goal, begin, source, key, entry["status"], entry.get("lower_bound"),
                      baseline, entry.get("transfers"))
-    solved.measured = entry.get("measured")
     solved.unmet = unmet
     return solved
 
@@ -247,18 +245,6 @@ def _find(graph, goal, limits, key, least):
     return entry, source
 
 
-def remember_measured(solved, measured):
-    """Stores a measured peak if it does not exceed the promised one, so that later processes need not measure the graph
-    again."""
-    if measured > solved.peak:
-        return
-    name = f"schedule-{solved.key}.json"
-    entry = _cache.load(name)
-    if isinstance(entry, dict) and [entry.get("steps"), entry.get("transfers")] == [solved.steps, solved.transfers]:
-        entry["measured"] = measured
-        _cache.store(name, entry)
-
-
 def _solved(graph, steps, goal, begin, source, key, status, lower_bound, baseline, transfers=None):
     evaluation = cairn.evaluate(graph, cairn.Schedule(steps, transfers))
     return Solved(steps, evaluation.peak, evaluation.cost, baseline.peak, baseline.cost, lower_bound, status, goal,
@@ -274,13 +260,9 @@ def _valid(graph, goal, entry, in_time):
     if not isinstance(entry, dict) or not isinstance(entry.get("status"), str) or not is_schedule(
             graph, entry.get("steps"), entry.get("transfers")):
         return None
-    if not all(entry.get(key) is None or is_size(entry[key]) for key in ("measured", "lower_bound")):
+    if entry.get("lower_bound") is not None and not is_size(entry["lower_bound"]):
         return None
-    evaluation = cairn.evaluate(graph, schedule_of(entry))
-    peak = evaluation.peak
-    # remember_measured() never stores a measured peak above the schedule's peak. So if the entry has a larger measured
-    # peak, the file is damaged.
-    met = (goal is None or peak <= goal) and (entry.get("measured") or 0) <= peak
+    met = goal is None or cairn.evaluate(graph, schedule_of(entry)).peak <= goal
     return entry if met and in_time(entry["steps"]) == entry["steps"] else None
 
 
@@ -297,7 +279,7 @@ def _agree(store, name, graph, goal, limits, key, least):
     entry, of_other = first_of_ranks(store, name, limits.wait_s, find)
     if not of_other:
         return entry, source
-    entry = {**entry, "measured": None}
+    entry = dict(entry)
     if "unmet" in entry:
         message, *numbers = entry["unmet"]
         if goal is None or goal >= numbers[-1]:  # the other rank failed because it had a lower budget

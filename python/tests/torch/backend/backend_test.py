@@ -320,19 +320,6 @@ class Reports(harness.Fresh):
             compiled(torch.randn(300, 48)).backward()
             self.assertEqual(bool(cairn.torch.last_report().graphs[0].recomputed), recomputes)
 
-    def test_what_an_earlier_process_measured_is_of_the_same_operations(self):
-        """Tests that the peak that an earlier process has measured is reused only for the same operations. It is never
-        reused for custom operations, because their code may have changed since then."""
-        self.enterContext(harness.new_cache())
-        custom = torch.library.custom_op("cairn_tests::sine", lambda x: x.sin(), mutates_args=(), schema="(Tensor x) -> Tensor")
-        custom.register_fake(torch.empty_like)
-        custom.register_autograd(lambda ctx, gradient: gradient)
-        for function, inherited in harness.afresh(((torch.sin, False), (torch.sin, True), (torch.cos, False), (custom, False),
-                                                   (custom, False))):
-            w = torch.randn(300, requires_grad=True)
-            torch.compile(lambda: function(function(w)).sum(), backend=backend("min", seed=4321))().backward()
-            self.assertEqual(cairn.torch.last_report().graphs[0].measured_before, inherited)
-
     def test_masks_of_later_steps_choose_more(self):
         """Tests a step whose first mask is false everywhere, and whose next mask is true everywhere. The second mask
         needs more scratch, but must stay within the promised peak. So Cairn must measure operations with masks that are

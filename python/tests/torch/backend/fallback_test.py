@@ -96,7 +96,7 @@ class Fallback(harness.Fresh):
 
     def test_hooks_that_copy_what_is_saved(self):
         """Tests saved-tensor hooks that copy values, and so need more memory than promised. This must be noticed even
-        if an earlier process or step was measured without hooks."""
+        if an earlier step was measured without hooks."""
         with harness.new_cache():
             model, x = two_layers(), torch.randn(400, 64)
             for steps, kept in harness.afresh((((False,), True), ((True,), False), ((False, True), False))):
@@ -339,7 +339,6 @@ class Fallback(harness.Fresh):
     def test_backward_passes_that_are_never_measured(self):
         """Tests that measured forward passes alone are no reason to call a promise kept, if each backward pass runs
         under another profiler."""
-        self.enterContext(harness.new_cache())  # in which no measurement of the graph is stored
         chosen, model = backend(), two_layers()
         compiled, kept = torch.compile(model, backend=chosen), []
         for _ in range(3):
@@ -353,7 +352,6 @@ class Fallback(harness.Fresh):
     def test_a_result_whose_gradient_nobody_asks_for(self):
         """Tests runs that are freed without a backward pass. After such a run, the report compares the forward pass
         with the promised peak, until a backward pass has run."""
-        self.enterContext(harness.new_cache())  # in which no measurement of the graph is stored
         chosen, model, x = backend("min"), two_layers(), torch.randn(4, 64)
         compiled = torch.compile(model, backend=chosen)
         found = []
