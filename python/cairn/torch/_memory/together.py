@@ -80,7 +80,9 @@ class Run:
         self.unchanged = None  # a read_again.Unchanged: what the backward pass must find unchanged
         # whether DistributedDataParallel will copy new gradients into its buckets
         self.copied = _private.gradients_are_copied()
-        # storage of a result that only the caller holds -> number of the result among the results that the caller holds
+        self.own_results = {}  # a dict like ``storages``, for the results that the caller holds
+        # storage of a result that only the caller holds, as the run does not save it -> number of the result among the
+        # results that the caller holds
         self.results = {}
         # (weak reference to another Run, number of one of its results, index of this graph's input that is this result)
         self.reads = []
@@ -149,8 +151,9 @@ class Alive:
                 made.saved_inputs.update(id(value) for value in result[self.forward_outputs:] if id(value) in given)
             made.shapes = self.tangents.shapes(result)
             for number, i in enumerate(self.kept_results):
-                for key in storages_of([result[i]]) - saved:
-                    if key in made.storages:
+                for key in storages_of([result[i]]) & made.storages.keys():
+                    made.own_results[key] = made.storages[key]
+                    if key not in saved:
                         made.results.setdefault(key, number)
             made.to_write = [result[i] for i, _ in self.written]
             _local.made = made
@@ -233,7 +236,7 @@ class Alive:
             task = _private.graph_task()
             passing = {**given, **_weak(result[i] for i in flowing if i < len(result))}
             if mine is not None:
-                passing.update((key, mine.storages[key]) for key in mine.results)
+                passing.update(mine.own_results)
             with _lock:
                 _passing.update((key, (*entry, task)) for key, entry in passing.items())
             at_end = self._end_gradients(edges, _gradients_of(edges, result, mine), passing)

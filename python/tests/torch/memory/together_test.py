@@ -245,6 +245,35 @@ class Together(harness.Fresh):
         again, _, really = self.run_steps(step, torch.nn.ParameterList([weight]))
         self.assertEqual((again.promised, really), (report.promised, really))
 
+    def test_a_saved_result_that_the_caller_still_holds(self):
+        """Tests a graph that returns a result, which it also saves. After the graph's backward pass, the result is in
+        memory only if the caller holds it. It must then count in the backward pass that follows."""
+        model = torch.nn.ModuleList([torch.nn.Linear(64, 1024), torch.nn.Linear(64, 256)])
+
+        def loss_and_result(x):
+            y = model[1](x).tanh()
+            return y.square().mean(), y
+
+        promised = []
+        for holds in (True, False):
+            torch._dynamo.reset()
+            chosen = backend("100%")
+            loss = torch.compile(lambda x: model[0](x).sin().cos().square().mean(), backend=chosen)
+            other = torch.compile(loss_and_result, backend=chosen)
+
+            def step():
+                first = loss(self.x)
+                second, y = other(self.x)
+                if not holds:
+                    del y
+                torch.autograd.backward((first, second))
+
+            report, _, really = self.run_steps(step, model)
+            self.assertEqual((report.promised, report.measured, report.kept), (really, really, True))
+            self.assertEqual(report.together.at, "the backward pass of graph 0")
+            promised.append(report.promised)
+        self.assertEqual(promised[0] - promised[1], 64 * 256 * 4)
+
     def test_results_that_pile_up_do_not_count(self):
         """Tests a graph without a backward pass that runs again and again with gradients enabled, while the caller keeps
         all results. They are resident, and count neither for the next run nor for a training that follows."""
