@@ -20,8 +20,8 @@ from .distributed import (DataParallel, average, collective_store, gradients_are
                           wait_tensors)
 from .drawing import only_writes
 from .front_end import (RESTARTS, Code, asked_by_tracer, compile_again, compiled_code, compiled_frame, evaluates,
-                        forget_tracing, left_to_python, others_compile, register_backend, runs_uncompiled, shows_frames, sizes_differentiated,
-                        suppresses_errors, tell_of_limits)
+                        forget_tracing, left_to_python, others_compile, register_backend, runs_uncompiled, shows_frames,
+                        sizes_differentiated, sizes_seen, suppresses_errors, tell_of_limits)
 from .joint import (check_version, checkpoint_policy, extract, is_backward, is_primal, is_tangent, modules_of, outputs,
                     saved_by_compiled_hooks, set_side, tell_sides)
 from .measuring import (AllocatorHistory, allocations, history_can_be_recorded, is_out_of_memory, kernel_settings,

@@ -1,6 +1,7 @@
 """Wraps torch.compile's front end, which captures functions. Controls which code torch.compile leaves to Python, and
 notices when it stops compiling a function."""
 
+import copy
 import functools
 import importlib.metadata
 import logging
@@ -210,19 +211,23 @@ def _is_compiling(frame):
     return frame is not None
 
 
-def compile_again(code, as_first_time=False):
+def sizes_seen(code):
+    """Returns what torch.compile has noted of the input sizes of a function (``code``: its Code). torch.compile makes
+    the sizes symbolic that differ from those seen before."""
+    states = pgo.get_code_state()
+    name = code.code.co_filename, code.code.co_firstlineno, code.code.co_name
+    return copy.deepcopy({key: state for key, state in states.items() if (key.filename, key.firstlineno, key.name) == name})
+
+
+def compile_again(code, seen=None):
     """Removes all compiled variants of a function (``code``: its Code), so that torch.compile compiles it again at its
-    next call. Returns whether it did: not while another thread compiles. ``as_first_time``: whether torch.compile also
-    forgets which input sizes have varied. If so, sizes are constants at first, and become symbolic only after they have
-    varied again."""
+    next call. Returns whether it did: not while another thread compiles. ``seen``: a result of sizes_seen(). If it is
+    not None, torch.compile forgets the sizes that it has seen since then."""
     if code is None or others_compile():
         return False
     torch._dynamo.eval_frame.remove_from_cache(code.code)
-    if as_first_time:
-        states = pgo.get_code_state()
-        name = code.code.co_filename, code.code.co_firstlineno, code.code.co_name
-        for key in [key for key in states if (key.filename, key.firstlineno, key.name) == name]:
-            del states[key]
+    if seen is not None:
+        pgo.get_code_state().update(copy.deepcopy(seen))
     return True
 
 

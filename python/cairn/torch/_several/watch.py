@@ -85,6 +85,8 @@ class Watch:
         self._compiled = {}  # key -> WeakSet of the Alives of the graphs with this key
         self._codes = {}  # key -> Codes of the functions whose compilation made the graphs with this key
         self._reports = {}  # Code of a function -> GraphReports of all graphs that its compilation made
+        # Code of a function -> the input sizes that torch.compile had seen when it had made the first of its variants
+        self._first_seen = {}
         self._round = Round()  # the present round
         self._was_several = False  # whether the round before was Round.is_several()
         self._was_mixed = False  # whether the latest round that counted was mixed
@@ -124,7 +126,10 @@ class Watch:
 
     def made(self, reports):
         """Stores the GraphReports of the graphs that the present compilation has made."""
-        self._reports.setdefault(_private.compiled_code(), []).extend(reports)
+        code = _private.compiled_code()
+        self._reports.setdefault(code, []).extend(reports)
+        if code is not None and code not in self._first_seen:
+            self._first_seen[code] = _private.sizes_seen(code)
 
     def plan_now(self):
         """Plans the graphs of the step together if a round has asked for it (``_waits``). Called before a graph is
@@ -346,15 +351,18 @@ class Watch:
                             f"with other graphs may exceed the budget (report.promised, not report.step, says what they take)")
             return
         # A function can have several variants because modules of the same class, with different sizes, share its code,
-        # or because input sizes vary. If the step has run all variants, they belong to different modules. The function
-        # is then compiled as if for the first time, so that the first variant again has the sizes of the first module
-        # as constants.
+        # or because input sizes vary. If the step has run all variants, they belong to different modules. torch.compile
+        # then forgets the sizes of all modules but the first, so that the first variant again has these as constants.
+        # Sizes that steps change must be symbolic, as without a plan: AOTAutograd then expects other layouts of
+        # gradients, and layouts decide how operations round.
         ran = {window.part for window in passes}
         for code in codes:
             variants = {key for key, graph in self._compiled.items() if code in self._codes[key] and len(graph)}
             # evaluations of a function that trains belong to no step
             variants = {key for key in variants if self._parts[key].has_backward} or variants
-            if not _private.compile_again(code, as_first_time=variants <= ran):
+            if _private.compile_again(code, self._first_seen.get(code) if variants <= ran else None):
+                self._first_seen.pop(code, None)
+            else:
                 with self._lock:  # another thread has begun to compile; the next round asks again
                     self._waits = self.owner.report.waits = False
                     self._asked.clear()

@@ -167,9 +167,9 @@ class FrontEnd(unittest.TestCase):
         self.assertNotEqual(same, equal)
         hash(_private.Code(code.replace(co_consts=({},))))  # the code itself has no hash
 
-    def test_compile_again_as_first_time(self):
-        """Tests compile_again(as_first_time=True), after which sizes are constant at first, as in the first
-        compilation. Without this argument, sizes that have varied are symbolic from the beginning."""
+    def test_compile_again_with_the_sizes_seen_first(self):
+        """Tests compile_again() with the sizes of the first compilation. These sizes are then constant again, and all
+        others symbolic. Without this argument, all sizes that have varied are symbolic."""
         symbolic = []
 
         def backend(module, inputs):
@@ -180,14 +180,19 @@ class FrontEnd(unittest.TestCase):
             return x.sin() * scale
 
         for scale in (2, 3):  # changes a variable of the function's closure
-            for as_first_time in (False, True):
+            for forgets, sizes, expected in ((False, (3, 4), [True]), (True, (3, 4), [False, True]), (True, (5,), [True])):
                 torch._dynamo.reset()
                 symbolic.clear()
-                run = torch.compile(function, backend=backend)
+                run, code = torch.compile(function, backend=backend), _private.Code(function.__code__)
+                run(torch.ones(3))
+                seen = _private.sizes_seen(code)
+                run(torch.ones(4))
                 for _ in range(2):
-                    run(torch.ones(3)), run(torch.ones(4))
-                    _private.compile_again(_private.Code(function.__code__), as_first_time)
-                self.assertEqual(symbolic, [False, True, False, True] if as_first_time else [False, True, True])
+                    symbolic.clear()
+                    _private.compile_again(code, seen if forgets else None)
+                    for size in sizes:
+                        run(torch.ones(size))
+                    self.assertEqual(symbolic, expected)
 
     def test_compile_again_while_another_thread_compiles(self):
         """Tests that compile_again() then does nothing: the other thread has a pointer to the compiled variants."""

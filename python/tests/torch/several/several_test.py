@@ -4,6 +4,7 @@ import copy
 import gc
 import itertools
 import os
+import random
 import threading
 import unittest
 import unittest.mock
@@ -15,7 +16,7 @@ import torch
 from cairn.torch import _private
 from cairn.torch._memory import together
 from cairn.torch._several import choose
-from random_models import Break, RandomModel, loss_of
+from random_models import WIDTH, Attention, Break, Convolution, RandomModel, loss_of
 from step_models import Halves, Layer, Loss, Quarters, Writes, measured
 
 WORK = 2_000
@@ -498,6 +499,27 @@ class StepsOfSeveralGraphs(harness.Fresh):
                 self.assertLessEqual(peak, chosen.report.step.budget)
         self.assertEqual(chosen.report.step.parts, 4)
         self.assertTrue(chosen.report.kept)
+
+    def test_sizes_that_vary_between_steps(self):
+        """Tests batch sizes that differ from that of the first step. Sizes must be symbolic in the same steps as without
+        a plan. Otherwise, AOTAutograd would expect other layouts of gradients, and operations would round otherwise."""
+        def gradients(chosen, sizes):
+            torch._dynamo.reset()
+            torch.manual_seed(0)
+            model, found = torch.nn.Sequential(Convolution(random.Random(453)), Attention(random.Random(80))), []
+            for part in model:
+                part.compile(backend=chosen)
+            for size in sizes:
+                model.zero_grad()
+                model(torch.randn(size, 8, WIDTH)).square().mean().backward()
+                found += [p.grad for p in model.parameters()]
+            return found
+
+        expected = gradients("aot_eager", (4, 9, 4))
+        with harness.cairn_warnings("ignore"):
+            found = gradients(backend("min"), (4, 9, 4))
+        self.assertTrue(all(map(torch.equal, expected, found)))
+        self.assertIsNotNone(cairn.torch.last_report().step)
 
     def test_an_evaluation_between(self):
         """Tests an evaluation in the middle of each step, while the step's graphs hold memory. It is planned with the

@@ -160,6 +160,37 @@ class Steps(harness.Fresh):
         self.assertEqual((planned.report.kept, planned.report.unknown), (True, []))
         self.assertIsNotNone(planned.report.whole_step)
 
+    def test_a_measurement_of_an_equal_graph_does_not_count(self):
+        """Tests two steps with equal graphs. The backward pass of the first updates its parameters. The second computes
+        its gradients by autograd.grad, so that nothing is updated and all gradients are in memory at its end."""
+        def train(by_grad):
+            torch._dynamo.reset()
+            model = torch.nn.Sequential(*(torch.nn.Linear(64, 64) for _ in range(4)))
+            optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
+            loss_of = lambda x: model(x).square().mean()
+
+            def step(x):
+                optimizer.zero_grad()
+                loss, parameters = loss_of(x), list(model.parameters())
+                if by_grad:
+                    for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters)):
+                        parameter.grad = gradient
+                else:
+                    loss.backward()
+                optimizer.step()
+                return loss.detach()
+
+            planned = cairn.torch.step(step, "min", optimizer=optimizer, fallback=False, work_limit=WORK)
+            for _ in range(4):
+                planned(torch.randn(64, 64))
+            return planned.report
+
+        with harness.new_cache(), harness.cairn_warnings("ignore"):
+            first, second = train(False), train(True)
+        self.assertEqual((first.kept, second.kept), (True, False), second)
+        self.assertEqual(first.promised, second.promised)
+        self.assertGreater(second.graphs[0].measured, second.promised)
+
     def test_the_whole_step_is_measured(self):
         trained(self.net(self.plain), "min")
         report = cairn.torch.last_report()
