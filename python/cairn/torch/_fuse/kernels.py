@@ -31,6 +31,7 @@ class Source:
         for node in members:
             self._copy(node)
         self.operations = len(self.calls)
+        self._add_symbols(members[0].graph)
         self.graph.output(tuple(self._value(node) for node in results))
 
     def _value(self, node):
@@ -62,6 +63,13 @@ class Source:
                 new = self.graph.call_function(node.target, args, kwargs)
             self.calls[text] = new
         self.copies[node] = self.calls[text]
+
+    def _add_symbols(self, traced):
+        """Adds arguments for the symbols of sizes such as (s + 1) // 2: Inductor's kernels compute such sizes from s."""
+        symbols = _private.symbols_within([*self.values(), *(node.meta["val"] for node in self.results)])
+        for node in traced.find_nodes(op="placeholder") if symbols else ():
+            if _private.is_symbol(node.meta.get("val"), symbols):
+                self._value(node)
 
     def _as(self, node, dtype):
         return self.graph.call_function(torch.ops.prims.convert_element_type.default, (node, dtype))

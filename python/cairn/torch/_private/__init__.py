@@ -32,8 +32,8 @@ from .optimizers import after_any_step, before_any_step, without_hooks
 from .running import (as_plain_tensors, autocasts, boxed, called_boxed, compile_lock, compiling_flag, generator_states, left_alone,
                       modes_of_user, no_autocast, no_modes, set_generator_states, unbatched)
 from .sizes import (DATA_SIZE, OnlyPresentSizes, bound_sizes, hint, input_sizes, is_sized_by_data, is_sym,
-                    may_exceed_plan, pin_sizes, plan_exactly, plans_for_larger, shape_env_of,
-                    sized_by_data)
+                    is_symbol, may_exceed_plan, pin_sizes, plan_exactly, plans_for_larger, shape_env_of,
+                    sized_by_data, symbols_within)
 from .tensors import (ALIGNMENT, adds_in_place, alignment_of, copy_of_input, empty_aligned, extent, holders, is_batched,
                       is_plain, is_there, is_zero_tensor, lacks_memory, negated_when_read, owns_its_memory, tensors_of_storage, weak_storage)
 from .tracing import (compile_kernel, fake_like, fake_mode_of, inductor_config, replaced_tensors, trace_fake,

@@ -255,9 +255,24 @@ def _from_data(size):
 
 def shape_env_of(values):
     """Returns the ShapeEnv of the symbolic sizes in these values; None if all sizes are numbers."""
-    sizes = (size for value in values for size in (
-        (*value.shape, *value.stride(), value.storage_offset()) if isinstance(value, torch.Tensor) else (value,)))
-    return next((size.node.shape_env for size in sizes if is_sym(size)), None)
+    return next((size.node.shape_env for value in values for size in _numbers_of(value) if is_sym(size)), None)
+
+
+def _numbers_of(value):
+    """Returns the numbers that describe the layout of a tensor; for a number, the number itself."""
+    return (*value.shape, *value.stride(), value.storage_offset()) if isinstance(value, torch.Tensor) else (value,)
+
+
+def symbols_within(values):
+    """Returns the symbols that these values contain only within expressions, such as s in (s + 1) // 2. The values then
+    do not say what s is."""
+    numbers = [number.node.expr for value in values for number in _numbers_of(value) if is_sym(number)]
+    return set().union(*(number.free_symbols for number in numbers)) - set(numbers)
+
+
+def is_symbol(value, symbols):
+    """Returns whether the value is a size, and one of these symbols."""
+    return isinstance(value, torch.SymInt) and value.node.expr in symbols
 
 
 def is_sized_by_data(size):

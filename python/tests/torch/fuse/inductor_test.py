@@ -121,6 +121,29 @@ class Inductor(harness.Fresh):
             self.assertTrue(torch.equal(loss, other))
             self.assertTrue(torch.allclose(loss, model(x[:rows]), rtol=1e-5))
 
+    def test_sizes_that_are_expressions(self):
+        """Tests kernels whose arguments all have a size such as (s + 1) // 2. Inductor needs s as well."""
+        layer, x = torch.nn.Linear(64, 64), torch.randn(81, 64)
+
+        def loss_of(x):
+            y = x[::2]
+            return (torch.tanh(layer(y)) * y.abs().sqrt()).sigmoid().sum()
+
+        found = []
+        for budget in ("100%", "min"):
+            torch._dynamo.reset()
+            chosen = backend(budget)
+            compiled = torch.compile(loss_of, backend=chosen, dynamic=True)
+            with harness.cairn_warnings("error"):
+                for rows in (64, 48, 81):
+                    layer.zero_grad()
+                    compiled(x[:rows].clone()).backward()
+                    found.append(layer.weight.grad)
+            for graph in chosen.report.graphs:
+                self.assertEqual(graph.not_fused, [])
+                self.assertGreater(graph.fused, 0)
+        self.assertTrue(all(map(torch.equal, found[:3], found[3:])))
+
     def test_a_step_with_its_optimizer(self):
         weights = []
         for budget in ("100%", "60%"):
