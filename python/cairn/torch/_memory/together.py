@@ -23,8 +23,8 @@ from .._rewrite.tangents import WORTH_TELLING
 from .events import bytes_beyond
 from .sums import Sums
 
-# Largest number of backward passes in _sums. Several threads can each run one at once, and a reentrant checkpoint runs
-# one within another.
+# Largest number of backward passes in _sums and _around. Several threads can each run one at once, and a reentrant
+# checkpoint runs one within another.
 _PASSES = 128
 
 _lock = threading.RLock()  # reentrant, because a signal handler can run a graph while its thread holds the lock
@@ -54,6 +54,8 @@ _repeated = {}
 # this module iterates over a dict.
 _left = collections.deque()
 _sums = {}  # backward pass -> its Sums
+# backward pass -> the backward pass within which it runs, for example because a hook began it
+_around = {}
 _running = {}  # thread -> the Alive (graph) whose pass runs in this thread
 _local = threading.local()  # its attribute ``made`` is the Run of this thread's latest forward pass
 
@@ -94,6 +96,7 @@ class Run:
         # a dict like ``storages``, for what may stay in memory if autograd frees the run without a backward pass
         self.left_behind = {}
         self.pass_number = None  # number of the forward pass among all passes that the Watch has recorded
+        self.made_within = _private.graph_task()  # number of the backward pass within which the forward pass runs, or -1
 
     def own_storages(self):
         """Returns the entries of ``storages`` without results of other graphs."""
@@ -363,8 +366,8 @@ class Alive:
         # An argument counts for its reader, too, because the graph that made it can be freed earlier: in ``a =
         # g(h.detach()); del h``, autograd may still hold h for g.
         of_runs = {}
-        task = _private.graph_task()
         with _lock:
+            tasks = _tasks(mine)
             _note_left_behind()
             for run in list(_open):
                 if run is not mine:
@@ -376,11 +379,9 @@ class Alive:
                             of_runs.update((key, run.storages[key]) for key in alive.keys() & given)
             _drop_expired(_passing)
             _drop_expired(_repeated)
-            of_task = {key: entry for key, entry in _repeated.items() if entry[2] == task}
+            of_task = {key: entry for key, entry in _repeated.items() if entry[2] in tasks}
             held.update((key, entry[1]) for key, entry in of_task.items())
-            for key, (_, size, of) in list(_passing.items()):
-                if of == task and task >= 0:
-                    held[key] = size
+            held.update((key, size) for key, (_, size, of) in _passing.items() if of in tasks)
             keys = set(given).union(*list(_of_step.values()))
             loose = {key: _loose[key] for key in keys if key in _loose and not _loose[key][0].expired()}
         held.update({key: size for key, (_, size) in loose.items()})
@@ -564,6 +565,22 @@ def step_ended():
     with _lock:
         _steps += 1
         _of_step.clear()
+
+
+def _tasks(mine):
+    """Returns the numbers of the backward pass that runs in this thread, and of those within which it runs. ``mine``: the
+    Run whose pass runs now; its backward pass runs within the backward pass in which its forward pass was run, or in
+    the same one."""
+    task = _private.graph_task()
+    if mine is not None and 0 <= mine.made_within < task:
+        _around[task] = mine.made_within
+        if len(_around) > _PASSES:
+            del _around[next(iter(_around))]
+    found = []
+    while task >= 0 and task not in found:
+        found.append(task)
+        task = _around.get(task, -1)
+    return found
 
 
 def held_by_graphs_of(owner):
