@@ -30,7 +30,12 @@ class Sums:
             if edge.reader is not None:
                 self._sums[edge.target] = edge.reader, edge.size
         self._sums = {target: (reader, size) for target, (reader, size) in self._sums.items() if reader != node}
-        return sum(size for _, size in self._sums.values()), [edge for edge in edges if edge.target in self._waiting]
+        return self.size, [edge for edge in edges if edge.target in self._waiting]
+
+    @property
+    def size(self):
+        """Returns the size of all sums of gradients of results that are still to be read."""
+        return sum(size for _, size in self._sums.values())
 
     def end(self, edges, gradients):
         """Notes that a node has run, and that it passes ``gradients`` on along ``edges``. A gradient is None if it is

@@ -438,6 +438,7 @@ class Alive:
             while len(_sums) > _PASSES:
                 del _sums[next(iter(_sums))]
             held, waiting = sums.begin(_private.name_of_node(), leaves, mine.zeros if mine is not None else ())
+            held += sum(_sums[around].size for around in _tasks(mine)[1:] if around in _sums)
         is_copied = mine is not None and mine.copied and not self.owner.options.accumulate
         return held + sum(edge.size for edge in (leaves if is_copied else waiting))
 

@@ -276,27 +276,33 @@ class Together(harness.Fresh):
 
     def test_a_backward_pass_that_a_hook_runs(self):
         """Tests a hook of a result that trains another model. The gradient of the result, which one graph has computed
-        and another will read, is in memory while the graphs of the other model run."""
+        and another will read, is in memory while the graphs of the other model run. It can be a sum of gradients."""
         first, second, other = (torch.nn.Parameter(torch.randn(64)) for _ in range(3))
-        chosen = backend("100%")
-        features, loss, beside = (torch.compile(f, backend=chosen) for f in (
-            lambda x: (x * first).sin(), lambda x: (x * second).sin().sum(),
-            lambda x: ((x * other).sin().exp().sin() * x).sin().sum()))
         x = torch.ones(256, 64)
 
-        def step():
-            result = features(x)
-            result.register_hook(lambda gradient: train())
-            given = loss(result)
-            del result
-            given.backward()
+        def trained(reads):
+            chosen = backend("100%")
+            features, loss, beside = (torch.compile(f, backend=chosen) for f in (
+                lambda x: (x * first).sin(), lambda x: (x.view(-1, 2, 64) * second).sin().sum(),
+                lambda x: ((x * other).sin().exp().sin() * x).sin().sum()))
 
-        def train():
-            with torch.enable_grad():
-                beside(x).backward()
+            def train(_):
+                with torch.enable_grad():
+                    beside(x).backward()
 
-        report, _, really = self.run_steps(step, torch.nn.ParameterList([first, second, other]))
-        self.assertEqual((report.promised, report.measured, report.kept), (really, really, True))
+            def step():
+                result = features(x)
+                result.register_hook(train)
+                losses = [loss(result) for _ in range(reads)]
+                del result
+                torch.autograd.backward(losses)
+
+            return self.run_steps(step, torch.nn.ParameterList([first, second, other]))
+
+        for reads in (1, 2):
+            torch._dynamo.reset()
+            report, _, really = trained(reads)
+            self.assertEqual((report.promised, report.measured, report.kept), (really, really, True))
 
     def test_results_that_pile_up_do_not_count(self):
         """Tests a graph without a backward pass that runs again and again with gradients enabled, while the caller keeps
